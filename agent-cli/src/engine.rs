@@ -1,4 +1,4 @@
-//! Who runs the runs: this process, workers over PostgreSQL, or services of Restate.
+//! Engines of runs: this process, workers over PostgreSQL, or services of Restate.
 
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
@@ -11,7 +11,7 @@ use url::Url;
 /// Seconds for which a process that died keeps its runs from others, unless it is said.
 pub(crate) const LEASE: u64 = 30;
 
-/// Who runs the runs.
+/// Engine of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// The process that is asked.
@@ -23,18 +23,18 @@ pub(crate) enum Engine {
     Restate(RestateAddress),
 }
 
-/// Where a Restate server is, and what its services share beside it.
+/// Address of a Restate server, and the storage that its services share.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct RestateAddress {
     ingress: String,
     admin: String,
-    /// Where what is too large for its journal is kept.
+    /// Storage of values that are too large for its journal.
     blobs: Option<String>,
     /// The name of the service, if it is not the usual one.
     service: Option<String>,
 }
 
-/// How an address looks.
+/// Form of an address.
 const ADDRESS: &str =
     "restate://HOST:PORT (restates:// by TLS), with ?admin=URL, &blobs=PLACE and &service=NAME as needed";
 
@@ -43,10 +43,10 @@ impl FromStr for Engine {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "here" => Ok(Self::Here),
+            "embedded" => Ok(Self::Here),
             "workers" => Ok(Self::Workers),
             _ if text.contains("://") => text.parse().map(Self::Restate),
-            _ => Err(format!("an engine is 'here', 'workers' or {ADDRESS}")),
+            _ => Err(format!("an engine is 'embedded', 'workers' or {ADDRESS}")),
         }
     }
 }
@@ -110,7 +110,7 @@ impl RestateAddress {
     /// The sessions of the server.
     ///
     /// # Errors
-    /// If an address is none.
+    /// An invalid address.
     pub(crate) fn journal(&self) -> Result<RestateJournal> {
         Ok(self.blobs()?.into_iter().fold(RestateJournal::new(self.open()?), RestateJournal::blobs))
     }
@@ -118,7 +118,7 @@ impl RestateAddress {
     /// The server, with the token of the environment.
     ///
     /// # Errors
-    /// If an address is none.
+    /// An invalid address.
     pub(crate) fn open(&self) -> Result<Restate> {
         let restate = Restate::builder(&self.ingress).admin(&self.admin);
         let restate = self.service().into_iter().fold(restate, RestateBuilder::service);
@@ -129,7 +129,7 @@ impl RestateAddress {
     }
 }
 
-/// What a server notes of sessions that Restate keeps.
+/// Metadata of sessions in Restate.
 pub(crate) struct RestateNotes(pub(crate) Restate);
 
 #[async_trait]
@@ -159,7 +159,7 @@ pub(crate) fn queue_at(address: &StoreAddress) -> Result<PostgresQueueBuilder> {
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Here => "'here'",
+            Self::Here => "'embedded'",
             Self::Workers => "'workers'",
             Self::Restate(_) => "of Restate",
         })
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn an_engine_is_read_with_the_admin_address_beside_the_ingress() {
-        assert_eq!("here".parse(), Ok(Engine::Here));
+        assert_eq!("embedded".parse(), Ok(Engine::Here));
         assert_eq!("workers".parse(), Ok(Engine::Workers));
         assert_eq!(restate("restate://r:8080/"), ("http://r:8080".into(), "http://r:9070".into()));
         assert_eq!(restate("restates://r"), ("https://r".into(), "https://r:9070".into()));

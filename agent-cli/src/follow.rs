@@ -11,7 +11,7 @@ use crate::{
     output::{explained, plain},
 };
 
-/// How often the files are looked at.
+/// Interval of checks for changed files.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Agents as they are served, and the files that they follow.
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Following(Vec<Watched>);
 
 impl Following {
-    /// The agent as it is served; its files are followed from now on, if they are to be.
+    /// Returns the served agent, and follows its files if requested.
     ///
     /// # Errors
     /// If its parts do not go together.
@@ -28,7 +28,7 @@ impl Following {
         served(agent)
     }
 
-    /// Gives the server what the files say whenever they change, while `serving` is under way. Files that became wrong change nothing,
+    /// Updates the server whenever the files change, until `serving` ends. Invalid files change nothing,
     /// and it is said why.
     pub(crate) async fn during<T>(mut self, server: &Server, global: &Global, serving: impl Future<Output = T>) -> T {
         let looks = async {
@@ -58,6 +58,6 @@ fn look(files: &mut Watched, app: &App, global: &Global) {
     eprintln!("{}", plain(&said));
 }
 
-fn served(Assembled { builder, description, .. }: Assembled) -> Result<Served> {
-    Ok(Served::new(builder.build()?).description(description.unwrap_or_default()))
+fn served(assembled: Assembled) -> Result<Served> {
+    Ok(Served::new(assembled.build()?).description(assembled.description.unwrap_or_default()))
 }

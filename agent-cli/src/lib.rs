@@ -1,6 +1,6 @@
 //! The program `agent` as a function: [`run`] does what its command line says.
 //!
-//! Each command is a file. What they share, from the ground up: `cli` (what can be said), `output` (what is shown, and how the
+//! Each command is a file. Shared modules, from the ground up: `cli` (the command line), `output` (what is shown, and how the
 //! program ends), `store`, `telemetry`, `load` (the agent that is meant), `follow` (served agents and their files), `run` (a run, with its
 //! progress and its questions).
 
@@ -22,7 +22,7 @@ mod telemetry;
 use std::{ffi::OsString, process::ExitCode};
 
 use agent::{Error, Result, error::ErrorKind};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use self::{
     cli::{Cli, Command},
@@ -31,7 +31,7 @@ use self::{
 
 /// Does what the words of a command line say, of which the first is the program's name, and gives how that ended.
 ///
-/// What is said goes to standard output and standard error, as from the program.
+/// Output goes to standard output and standard error, as from the program.
 ///
 /// ```
 /// let ended = agent_cli::run(["agent", "run", "--store", "memory", "What is a journal?"]);
@@ -42,7 +42,7 @@ use self::{
 /// If it is called on a thread of an asynchronous runtime: it has its own.
 pub fn run(words: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode {
     let words: Vec<OsString> = words.into_iter().map(Into::into).collect();
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match parsed(&words) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && words.iter().any(|word| word == "--json") => {
             output::tell_json(&Error::config(error.to_string()));
@@ -69,6 +69,16 @@ pub fn run(words: impl IntoIterator<Item = impl Into<OsString>>) -> ExitCode {
             End::of(&error)
         })
         .into()
+}
+
+/// Parses the command line.
+fn parsed(words: &[OsString]) -> std::result::Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    if let Some(why) = cli::refused(&matches) {
+        return Err(command.error(clap::error::ErrorKind::ArgumentConflict, why));
+    }
+    Cli::from_arg_matches(&matches)
 }
 
 fn on_runtime(cli: Cli) -> Result<End> {

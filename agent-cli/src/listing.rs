@@ -1,4 +1,4 @@
-//! What tools an agent has, those of its servers, too: what its model would be told.
+//! Tools of an agent, including those of its servers, as its model sees them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use agent::{
 /// The tools of a set, its server started or reached.
 ///
 /// # Errors
-/// What the set says.
+/// Errors of the set.
 pub(crate) async fn of_toolset(tools: &Arc<dyn Toolset>) -> Result<Vec<ToolSpec>> {
     let listener = Listener::default();
     let agent = Agent::builder("listing", listener.clone()).toolset(Shared(tools.clone())).build()?;
@@ -25,7 +25,7 @@ pub(crate) async fn of_toolset(tools: &Arc<dyn Toolset>) -> Result<Vec<ToolSpec>
 /// All tools of an agent, its own first.
 ///
 /// # Errors
-/// What a set of tools says.
+/// Errors of a set of tools.
 pub(crate) async fn of_agent(agent: &Agent) -> Result<Vec<ToolSpec>> {
     let mut all = agent.tools().to_vec();
     for tools in agent.toolsets() {

@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use agent::{
-    Agent, AgentBuilder, Effect, Model, Result, Tool,
-    config::{self, Loader, StoreAddress, Watched},
+    Agent, AgentBuilder, Effect, Error, Model, Result, Tool,
+    config::{self, DifferenceKind, Loader, Locator, StoreAddress, UnusedVariable, Watched},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
     middleware::{Approval, Permissions},
@@ -32,10 +32,11 @@ pub(crate) fn providers(global: &Global) -> Result<()> {
 pub(crate) struct Loaded {
     pub(crate) builder: AgentBuilder,
     pub(crate) journal: Arc<dyn Journal>,
-    /// What it is good for.
+    /// The agent's description.
     pub(crate) description: Option<String>,
-    /// Which calls of tools its file lets run.
+    /// Permissions of tool calls in its file.
     pub(crate) permissions: Option<Permissions>,
+    locator: Option<Locator>,
 }
 
 /// The same without a store, and the store that its file names.
@@ -46,6 +47,27 @@ pub(crate) struct Assembled {
     pub(crate) permissions: Option<Permissions>,
     /// The files that say it, if any do.
     pub(crate) files: Option<Watched>,
+    /// Source locations of errors that are found when the agent is built.
+    pub(crate) locator: Option<Locator>,
+    /// Variables of `--set` that its files do not have.
+    unused_variables: Vec<UnusedVariable>,
+}
+
+impl Assembled {
+    /// Builds the agent.
+    ///
+    /// # Errors
+    /// If its parts do not go together, with the place in its file.
+    pub(crate) fn build(&self) -> Result<Agent> {
+        built(&self.builder, self.locator.as_ref())
+    }
+}
+
+fn built(builder: &AgentBuilder, locator: Option<&Locator>) -> Result<Agent> {
+    builder.clone().build().map_err(|error| match locator {
+        Some(locator) => locator.located(error),
+        None => error,
+    })
 }
 
 impl Loaded {
@@ -54,7 +76,7 @@ impl Loaded {
     /// # Errors
     /// If its parts do not go together.
     pub(crate) fn build(&self) -> Result<Agent> {
-        self.builder.clone().build()
+        built(&self.builder, self.locator.as_ref())
     }
 }
 
@@ -63,9 +85,9 @@ impl Loaded {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) async fn load(global: &Global) -> Result<Loaded> {
-    let Assembled { builder, description, store, permissions, .. } = assemble(global)?;
+    let Assembled { builder, description, store, permissions, locator, .. } = assemble(global)?;
     let journal = store::address(global, store.as_ref())?.open().await?;
-    Ok(Loaded { builder: builder.store(journal.clone()), journal, description, permissions })
+    Ok(Loaded { builder: builder.store(journal.clone()), journal, description, permissions, locator })
 }
 
 /// Builds what the options mean, without a store.
@@ -73,9 +95,30 @@ pub(crate) async fn load(global: &Global) -> Result<Loaded> {
 /// # Errors
 /// What cannot be, with what to do.
 pub(crate) fn assemble(global: &Global) -> Result<Assembled> {
+    let assembled = assemble_any(global)?;
+    let file = global.file.as_ref().map(|file| format!(" in {}", file.display())).unwrap_or_default();
+    match assembled.unused_variables.first() {
+        Some(unused) => Err(no_variable(unused, &file)),
+        None => Ok(assembled),
+    }
+}
+
+/// The error of a variable that no file has.
+fn no_variable(unused: &UnusedVariable, file: &str) -> Error {
+    let near = unused.nearest.as_ref().map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    Error::config(format!("--set: there is no variable '{}'{file}{near}", unused.name))
+}
+
+/// As [`assemble`], where another file may have the variables of `--set`.
+fn assemble_any(global: &Global) -> Result<Assembled> {
     let Some(file) = &global.file else {
         let builder = with_options(Agent::builder("agent", model(global.model.as_deref())?), global)?;
-        return Ok(Assembled { builder, description: None, store: None, permissions: None, files: None });
+        let unused_variables = Vec::new();
+        if let Some((name, _)) = global.set.first() {
+            return Err(Error::config(format!("--set {name}: without an agent's file there are no variables")));
+        }
+        let (description, store, permissions, files, locator) = (None, None, None, None, None);
+        return Ok(Assembled { builder, description, store, permissions, files, locator, unused_variables });
     };
     let (loaded, files) = of_file(file, global)?;
     if let Some(exporter) = loaded.exporter() {
@@ -84,15 +127,16 @@ pub(crate) fn assemble(global: &Global) -> Result<Assembled> {
     Ok(Assembled { files: Some(files), ..assembled(loaded, global)? })
 }
 
-/// What a file says, with what the options say beside it.
+/// Returns the agent of a file, with the options of the command line.
 ///
 /// # Errors
 /// A directory that cannot be the agent's.
 pub(crate) fn assembled(loaded: config::Loaded, global: &Global) -> Result<Assembled> {
     let description = Some(loaded.description().to_owned()).filter(|about| !about.is_empty());
     let (store, permissions) = (loaded.store().cloned(), loaded.permissions().cloned());
+    let (locator, unused_variables) = (Some(loaded.locator().clone()), loaded.unused_variables().to_vec());
     let builder = with_options(loaded.into_builder(), global)?;
-    Ok(Assembled { builder, description, store, permissions, files: None })
+    Ok(Assembled { builder, description, store, permissions, files: None, locator, unused_variables })
 }
 
 /// The builder with what the options say in the place of a file, or beside it.
@@ -111,13 +155,16 @@ fn with_options(mut builder: AgentBuilder, global: &Global) -> Result<AgentBuild
     Ok(builder.streaming(true))
 }
 
+/// Model of commands that ask none.
+pub(crate) const NO_MODEL: &str = "offline:any";
+
 /// True if a word of the command line is meant as an agent's file.
 pub(crate) fn is_agent_file(word: &str) -> bool {
     let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
     matches!(ending, Some("yaml" | "yml" | "toml" | "json")) && !word.contains(char::is_whitespace)
 }
 
-/// What reads files, as the options want them read.
+/// Returns the loader with the options of the command line.
 pub(crate) fn loader(global: &Global) -> Loader {
     let loader = global.model.iter().fold(Loader::new(), Loader::every_model);
     let loader = global.set.iter().fold(loader, |loader, (name, value)| loader.variable(name, value));
@@ -138,33 +185,43 @@ pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Res
     };
     let (mut agents, mut stores) = (Vec::new(), Vec::new());
     for file in files {
-        let agent = assemble(&Global { file, ..global.clone() })?;
+        let agent = assemble_any(&Global { file, ..global.clone() })?;
         stores.extend(agent.store.clone().filter(|store| !stores.contains(store)));
         agents.push(agent);
     }
+    let is_unused = |unused: &&UnusedVariable| {
+        agents.iter().all(|agent: &Assembled| agent.unused_variables.iter().any(|other| other.name == unused.name))
+    };
+    if let Some(unused) = agents.iter().flat_map(|agent| &agent.unused_variables).find(is_unused) {
+        return Err(no_variable(unused, ""));
+    }
     if stores.len() > 1 && global.store.is_none() {
         let stores = stores.iter().map(ToString::to_string).collect::<Vec<_>>().join("', '");
-        return Err(agent::Error::config(format!(
-            "the files name different stores ('{stores}'): say which with --store"
-        )));
+        return Err(Error::config(format!("the files name different stores ('{stores}'): say which with --store")));
     }
     Ok((agents, store::address(global, stores.first())?))
 }
 
-/// What a file says, with the model that the options name, and the files that it is made of.
+/// Loads a file with the options of the command line, and returns the files that it consists of.
 fn of_file(file: &Path, global: &Global) -> Result<(config::Loaded, Watched)> {
     let (loaded, files) = Watched::open(loader(global), file)?;
     let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
-    for difference in loaded.differences() {
-        tell(&format!("agent: {}{difference}", file.display()));
+    let differences = loaded.differences();
+    let is_lost = |difference: &&config::Difference| difference.kind == DifferenceKind::Impossible;
+    for difference in differences.iter().filter(is_lost) {
+        tell(&format!("agent: {difference}"));
     }
-    if loaded.definition().model.name.starts_with("offline:") {
+    if !differences.is_empty() {
+        let (count, file) = (differences.len(), file.display());
+        tell(&format!("agent: {count} differences from NexAU; list them with: agent doctor {file}"));
+    }
+    if loaded.definition().model.name.starts_with("offline:") && global.model.as_deref() != Some(NO_MODEL) {
         tell("agent: the offline stand-in answers, which only finds and quotes; --model names another");
     }
     Ok((loaded, files))
 }
 
-/// The model of this name; without one, the offline model, of which the user is told.
+/// Returns the model of this name, or without one the offline model, with a note to the user.
 ///
 /// # Errors
 /// If there is no such provider, or what it needs is not set.

@@ -1,4 +1,4 @@
-//! What is shown, and how the program ends.
+//! Output of the program, and its exit code.
 
 use std::{
     borrow::Cow,
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use crate::cli::Global;
 
-/// How the program ends: what a script branches on.
+/// Exit status of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// All is done.
     Finished,
     /// Something failed, or two runs differ.
     Failed,
-    /// What was asked for cannot be.
+    /// Invalid arguments or configuration.
     Usage,
     /// A run waits for an answer.
     Waits,
@@ -40,7 +40,7 @@ impl From<End> for ExitCode {
 }
 
 impl End {
-    /// How the program ends when this went wrong.
+    /// Returns the exit status of an error.
     pub(crate) fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Config => Self::Usage,
@@ -113,7 +113,7 @@ pub(crate) fn line(text: &str, most: usize) -> String {
 /// Why a program ends of which nobody reads the output any more.
 const NOBODY_READS: &str = "nobody reads standard output any more";
 
-/// Tells an error; that a reader went away (`| head`) is none that anybody wants to read of.
+/// Reports an error, unless the reader of standard output closed it (`| head`).
 pub(crate) fn tell(error: &Error) {
     if error.message() != NOBODY_READS {
         eprintln!("agent: {}", plain(&explained(error)));

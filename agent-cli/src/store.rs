@@ -1,4 +1,4 @@
-//! Where sessions are kept.
+//! Stores of sessions.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -18,13 +18,12 @@ fn restate(global: &Global) -> Option<crate::engine::RestateAddress> {
 /// The store that `--store` and `AGENT_STORE` name; without one, that of the agent's file, or a file in the user's data directory.
 ///
 /// # Errors
-/// If the address is none, or nothing is named and the user has no such directory.
+/// An invalid address, or no address and no data directory of the user.
 pub(crate) fn address(global: &Global, of_file: Option<&StoreAddress>) -> Result<StoreAddress> {
     #[cfg(feature = "serve")]
     if restate(global).is_some() {
         return Err(Error::config(
-            "sessions of Restate are only read: by `agent sessions`, `inspect`, `export`, `diff`, and by `studio` without agents. Runs begin, are answered \
-             and go on at a server: `agent serve FILE --engine restate://..`",
+            "sessions of Restate are read-only here; run agents with: agent serve FILE --engine restate://..",
         ));
     }
     match (&global.store, of_file) {
@@ -44,7 +43,7 @@ fn default_file() -> Result<PathBuf> {
 /// A store that is only read: one that is not there is not made.
 ///
 /// # Errors
-/// Those of the store, and if there is none.
+/// Errors of the store, and a missing store.
 pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
     #[cfg(feature = "serve")]
     if let Some(restate) = restate(global) {
@@ -63,10 +62,10 @@ pub(crate) async fn existing(global: &Global) -> Result<Arc<dyn Journal>> {
     }
 }
 
-/// The store as people are told of it.
+/// Returns the address of the store, for people.
 ///
 /// # Errors
-/// If it is none.
+/// An invalid address.
 pub(crate) fn shown(global: &Global) -> Result<String> {
     #[cfg(feature = "serve")]
     if let Some(restate) = restate(global) {
@@ -75,7 +74,7 @@ pub(crate) fn shown(global: &Global) -> Result<String> {
     Ok(address(global, None)?.to_string())
 }
 
-/// What a session is about: the title that it was given, or else what the user said first.
+/// Returns the title of a session, or else the first message of the user.
 ///
 /// # Errors
 /// Those of the store.

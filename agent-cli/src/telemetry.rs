@@ -1,4 +1,4 @@
-//! What is told of the program's work: to an OpenTelemetry collector, as a file wants it, and on standard error, as a server does.
+//! Telemetry of the program: to an OpenTelemetry collector if a file configures one, and logs of a server on standard error.
 
 use std::{
     io::{IsTerminal, stderr},
@@ -15,7 +15,7 @@ use crate::output::{Paint, explained, plain};
 /// The process's exporter, until its end.
 static SENDING: Mutex<Option<Otlp>> = Mutex::new(None);
 
-/// What is written on standard error, as soon as somebody listens.
+/// Levels of the log on standard error, once it is started.
 static WRITTEN: Mutex<Option<Targets>> = Mutex::new(None);
 
 /// Has these events written on standard error, once [`write`] or an exporter begins.
@@ -44,7 +44,7 @@ where
     )
 }
 
-/// Begins to send; what is under way goes on.
+/// Starts to export; active spans continue.
 ///
 /// # Errors
 /// An address to which nothing can be sent.

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 
 use serde_json::json;
-use support::{Model, Reply, agent, agent_on, end};
+use support::{Model, Reply, agent_on, end};
 
 /// Runs an agent with this middleware and a tool for files, and returns the exit code, what was written, and the model.
 fn run(middleware: &str, prompt: &str, replies: impl IntoIterator<Item = Reply>) -> ((i32, String, String), Model) {

@@ -7,7 +7,7 @@ mod support;
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
-use support::{Model, Reply, agent, agent_on, end};
+use support::{Model, agent, agent_on, end};
 
 fn write(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();

@@ -33,7 +33,7 @@ use crate::{
 
 /// The time between two pictures.
 const FRAME: Duration = Duration::from_millis(33);
-/// What is taken in between two looks at the keys.
+/// Maximum number of events between two polls of the keys.
 const AT_ONCE: usize = 256;
 
 /// Talks with the agent until the user goes away.
@@ -108,7 +108,7 @@ async fn converse(
     }
 }
 
-/// What is typed and pasted, and that the size changed, read by a thread of its own until nobody listens.
+/// Keys, pastes and changes of the size, read by a thread until the receiver is dropped.
 fn read_inputs() -> mpsc::UnboundedReceiver<Input> {
     let (send, receive) = mpsc::unbounded_channel();
     std::thread::spawn(move || {

@@ -21,11 +21,11 @@ use crate::{
     store,
 };
 
-/// What a summary is asked for with.
+/// Prompt of a summary.
 const SUM_UP: &str = "Sum up this conversation for yourself: what is wanted, what was found and decided, what is open. \
                       Keep names, numbers and paths. Answer with the summary alone.";
 
-/// What the loop is told of.
+/// Messages to the loop.
 pub(super) enum Told {
     Event(Box<Event>),
     Ended(Result<RunEnd>),
@@ -37,11 +37,11 @@ pub(super) struct Runner {
     journal: Arc<dyn Journal>,
     session: Arc<str>,
     tell: mpsc::Sender<Told>,
-    /// The run that is under way.
+    /// The active run.
     handle: Option<RunHandle>,
-    /// What goes along with what is said next.
+    /// Attachments of the next message.
     attached: Vec<Part>,
-    /// What prompts are filled with.
+    /// Inputs of prompts.
     inputs: Vec<(String, Value)>,
 }
 
@@ -100,7 +100,7 @@ impl Runner {
         Ok(self.agent.sessions()?.named(session, self.agent.name()))
     }
 
-    /// Ends what is under way, so that the journal says that it was cancelled.
+    /// Cancels the active run, so that the journal records the cancellation.
     pub(super) async fn leave(&mut self) {
         if let Some(handle) = self.handle.take() {
             handle.cancel();
@@ -201,7 +201,7 @@ impl Runner {
         let tell = self.tell.clone();
         tokio::spawn(async move {
             while let Some(event) = run.next().await {
-                // Whoever does not hear any more has cancelled the run, which is driven to its end all the same.
+                // A closed receiver cancelled the run, which still runs to its end.
                 let _ = tell.send(Told::Event(Box::new(event))).await;
             }
             let _ = tell.send(Told::Ended(run.await)).await;

@@ -1,4 +1,4 @@
-//! What can be said of a chat.
+//! Command line of `agent chat`.
 
 use std::path::PathBuf;
 
@@ -14,15 +14,15 @@ Examples:
   agent chat
   agent chat --session garden --dir docs")]
 pub(crate) struct Chat {
-    /// The agent's file
+    /// Load the agent from this file
     #[arg(value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// The conversation; without one, a new one begins
+    /// Continue this conversation [default: a new one]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) session: Option<String>,
-    /// The colours
+    /// Set the colours
     #[arg(long, value_enum, default_value_t)]
     pub(crate) theme: ThemeName,
 }
@@ -30,11 +30,11 @@ pub(crate) struct Chat {
 /// The colours of `agent chat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ThemeName {
-    /// For dark terminals
+    /// Use colours for dark terminals
     #[default]
     Dark,
-    /// For light terminals
+    /// Use colours for light terminals
     Light,
-    /// No colours; also where NO_COLOR is set
+    /// Use no colours, as with NO_COLOR
     None,
 }

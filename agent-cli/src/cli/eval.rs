@@ -14,27 +14,27 @@ Examples:
   agent eval librarian.yaml cases.yaml --repeat 3 --save before.json
   agent eval librarian.yaml cases.yaml --baseline before.json --junit report.xml")]
 pub(crate) struct Eval {
-    /// The agent's file
+    /// Load the agent from this file
     #[arg(value_name = "FILE")]
     pub(crate) agent_file: PathBuf,
-    /// The cases
+    /// Read the cases from this file
     pub(crate) cases: PathBuf,
-    /// Try each case so often
+    /// Run each case this number of times
     #[arg(long, default_value_t = 1, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Tries at the same time, at most
-    #[arg(long, default_value_t = 4, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Limit the concurrent tries
+    #[arg(long = "concurrency", default_value_t = 4, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) at_once: u32,
-    /// The model that judges answers, where a case says `judge`
+    /// Judge answers with this model, for cases with `judge`
     #[arg(long, value_name = "PROVIDER:NAME")]
     pub(crate) judge: Option<String>,
-    /// Write the tries as JUnit, for CI
+    /// Write the results as JUnit, for CI
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Keep how often each case passed
+    /// Save the pass rate of each case
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// End with 1 only if a case passes less often than it did then
+    /// Fail only if a case passes less often than in this earlier result
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 
 #[cfg(feature = "chat")]
 mod chat;
@@ -8,6 +8,7 @@ mod past;
 mod queue;
 #[cfg(feature = "serve")]
 mod serve;
+mod unused;
 mod work;
 
 use std::path::PathBuf;
@@ -16,11 +17,11 @@ use clap::{Args, Parser, Subcommand};
 
 #[cfg(feature = "chat")]
 pub(crate) use self::chat::*;
-pub(crate) use self::{eval::Eval, past::*, work::*};
+pub(crate) use self::{eval::Eval, past::*, unused::refused, work::*};
 #[cfg(feature = "serve")]
 pub(crate) use self::{queue::*, serve::*};
 
-/// How the program ends, for the help.
+/// Exit codes, for the help.
 const EXIT_CODES: &str = "\
 Exit codes:
   0    finished
@@ -44,13 +45,13 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Which agent is meant and where its sessions are; for all commands.
+/// Options of all commands: the agent, and the store of its sessions.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Global {
-    /// The agent, as a file
+    /// Load the agent from this file
     #[arg(long, short, global = true, value_name = "FILE", help_heading = "The agent")]
     pub(crate) file: Option<PathBuf>,
-    /// The model, by provider and name, such as `anthropic:claude-opus-4-5`; without one, an offline stand-in answers
+    /// Use this model, such as `anthropic:claude-opus-4-5` [default: an offline stand-in]
     #[arg(
         long,
         short,
@@ -61,7 +62,7 @@ pub(crate) struct Global {
         help_heading = "The agent"
     )]
     pub(crate) model: Option<String>,
-    /// Providers beside those that are known, as a JSON file
+    /// Add the providers of this JSON file
     #[arg(
         long,
         global = true,
@@ -71,31 +72,31 @@ pub(crate) struct Global {
         help_heading = "The agent"
     )]
     pub(crate) providers: Option<PathBuf>,
-    /// Its instructions
+    /// Set the system prompt
     #[arg(long, global = true, value_name = "TEXT", help_heading = "The agent")]
     pub(crate) system: Option<String>,
-    /// Give it tools for the files of this directory; whatever changes something is asked about
+    /// Add tools for the files of this directory, and ask before changes
     #[arg(long, global = true, value_name = "DIR", help_heading = "The agent")]
     pub(crate) dir: Option<PathBuf>,
-    /// Give it a shell, in a sandbox of the directory; each command is asked about
+    /// Add a shell in a sandbox of the directory, and ask before each command
     #[arg(long, global = true, requires = "dir", help_heading = "The agent")]
     pub(crate) shell: bool,
-    /// Give a variable of the agent's file another value
+    /// Set a variable of the agent's file
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assigned, help_heading = "The agent")]
     pub(crate) set: Vec<(String, String)>,
-    /// Leave out of a file of NexAU what cannot be had here; it is listed
+    /// Leave out parts of a file of NexAU that cannot be translated, and list them
     #[arg(long, global = true, help_heading = "The agent")]
     pub(crate) lenient: bool,
-    /// Run these tools without asking; `*` stands for any letters
+    /// Run these tools without asking; `*` matches any characters
     #[arg(long, global = true, value_name = "TOOL", help_heading = "The agent")]
     pub(crate) allow_tool: Vec<String>,
-    /// Its name, by which sessions know it [default: agent]
+    /// Set the agent's name in sessions [default: agent]
     #[arg(long, global = true, value_name = "NAME", help_heading = "The agent")]
     pub(crate) name: Option<String>,
-    /// Where sessions are kept: a SQLite file, `postgres://..` or `memory`
+    /// Store sessions in a SQLite file, `postgres://..` or `memory`
     #[arg(long, global = true, value_name = "URL", env = "AGENT_STORE", hide_env = true, help_heading = "Everywhere")]
     pub(crate) store: Option<String>,
-    /// Write JSON, for programs
+    /// Write JSON
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) json: bool,
 }
@@ -108,45 +109,45 @@ fn assigned(text: &str) -> Result<(String, String), String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Answer one prompt, and end
+    /// Answer one prompt, and exit
     Run(Run),
     #[cfg(feature = "chat")]
     /// Talk with the agent in the terminal
     Chat(Chat),
     /// List, search and delete sessions
     Sessions(Sessions),
-    /// Look into a session: what happened, how long it took, what it cost
+    /// Show a session: timeline, durations, cost
     Inspect(Inspect),
-    /// Drive a run again with what its models and tools gave then
+    /// Replay a run with its recorded results
     Replay(Replay),
-    /// Go on from a step of a run, in a new session
+    /// Continue from a step of a run, in a new session
     Fork(Fork),
-    /// Find the first place at which two runs differ
+    /// Find the first difference of two runs
     Diff(Diff),
-    /// Go on with a run that stopped
+    /// Resume a run that stopped
     Resume(Resume),
-    /// Answer a question that a run waits for, and go on with it
+    /// Answer the question of a run, and resume the run
     Approve(Approve),
     /// Write sessions as JSON lines, Markdown or HTML
     Export(Export),
-    /// List models: window, prices, abilities
+    /// List models: context window, prices, capabilities
     Models(Models),
     /// List the agent's tools, or call one
     Tools(Tools),
-    /// Check what agents need here, and say what to do
+    /// Check the requirements of agents, and give advice
     Doctor(Doctor),
     #[cfg(feature = "serve")]
     /// Serve agents over HTTP: runs, their events, questions, sessions
     Serve(Box<Serve>),
     #[cfg(feature = "serve")]
-    /// Run what other processes send to a queue in PostgreSQL
+    /// Run jobs of a queue in PostgreSQL
     Worker(Worker),
     #[cfg(feature = "serve")]
-    /// Look at the queue of workers: jobs, dead letters, schedules
+    /// Manage the queue of workers: jobs, dead letters, schedules
     Queue(Queue),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
-    /// Serve the agent to an editor that speaks the Agent Client Protocol
+    /// Serve the agent to editors over the Agent Client Protocol
     #[command(after_help = "\
 Over standard input and output: the editor starts this command. Nothing else is written to standard output.
 
@@ -161,9 +162,9 @@ Over standard input and output. Methods are agent.stream, agent.query and agent.
 Examples:
   echo '{\"jsonrpc\": \"2.0-stream\", \"id\": \"1\", \"method\": \"agent.query\", \"params\": {\"messages\": \"Hi.\"}}' | agent stdio")]
     Stdio(OneAgent),
-    /// Open a page in the browser: chats, traces, approvals, forks, over any store
+    /// Open the web UI: chats, traces, approvals, forks
     Studio(Studio),
-    /// Ask an agent the cases of a file, and see what comes of it
+    /// Evaluate an agent with the cases of a file
     Eval(Eval),
     /// Write a file for a new agent
     New(New),

@@ -11,21 +11,21 @@ Examples:
 pub(crate) struct Sessions {
     #[command(subcommand)]
     pub(crate) act: Option<SessionsAct>,
-    /// Sessions at most, the newest first
+    /// Limit the number of sessions, newest first
     #[arg(long, default_value_t = 50, value_name = "NUMBER")]
     pub(crate) limit: usize,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsAct {
-    /// Find sessions by their names, titles and what was said in them
+    /// Find sessions by names, titles and messages
     Search {
-        /// What to look for, in small or capital letters
+        /// Find this text, ignoring case
         text: String,
     },
-    /// Delete sessions, with everything in them
+    /// Delete sessions with all their entries
     Delete {
-        /// Their names
+        /// Delete the sessions of these names
         #[arg(required = true)]
         sessions: Vec<String>,
     },
@@ -34,9 +34,9 @@ pub(crate) enum SessionsAct {
 /// A run of a session.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The session
+    /// Select the session
     pub(crate) session: String,
-    /// The run, by its id; without one, the newest of the agent
+    /// Select the run by its id [default: the newest of the agent]
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
 }
@@ -52,16 +52,16 @@ Examples:
 pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// The conversation
+    /// Show the conversation
     #[arg(long)]
     pub(crate) messages: bool,
-    /// What each call of the model was told that the one before was not
+    /// Show the changes between model calls
     #[arg(long)]
     pub(crate) changes: bool,
-    /// What happened when
+    /// Show the timeline
     #[arg(long)]
     pub(crate) timeline: bool,
-    /// What took how long, as a chart
+    /// Show durations as a flame chart
     #[arg(long)]
     pub(crate) flame: bool,
 }
@@ -84,13 +84,13 @@ Examples:
 pub(crate) struct Fork {
     #[command(flatten)]
     pub(crate) which: Which,
-    /// After which step; 0 is before the first
+    /// Continue after this step; 0 is before the first
     #[arg(long, default_value_t = 0)]
     pub(crate) step: u32,
-    /// The new session
+    /// Name the new session
     #[arg(long, value_name = "SESSION")]
     pub(crate) into: String,
-    /// Say this in the place of what the user said last
+    /// Replace the user's last message
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
 }
@@ -102,9 +102,9 @@ A run is SESSION, which means its newest, or SESSION#ID. It ends with 1 if they 
 Examples:
   agent diff garden garden-2")]
 pub(crate) struct Diff {
-    /// One run
+    /// Compare this run
     pub(crate) one: String,
-    /// The other
+    /// Compare with this run
     pub(crate) two: String,
 }
 
@@ -113,12 +113,12 @@ pub(crate) struct Diff {
 Examples:
   agent resume garden")]
 pub(crate) struct Resume {
-    /// The session
+    /// Select the session
     pub(crate) session: String,
-    /// Go on though the agent is another than it was
-    #[arg(long)]
-    pub(crate) despite_changes: bool,
-    /// Do not ask at the terminal: end with 3 where a question is open
+    /// Resume even if the agent has changed
+    #[arg(long = "allow-changed-agent")]
+    pub(crate) allow_changed_agent: bool,
+    /// Exit with 3 at an open question, instead of asking at the terminal
     #[arg(long)]
     pub(crate) no_input: bool,
 }
@@ -134,33 +134,33 @@ Examples:
   agent approve garden --edit '{\"path\": \"b.md\"}'
   agent approve garden --answer '[\"SQLite\"]'")]
 pub(crate) struct Approve {
-    /// The session
+    /// Select the session
     pub(crate) session: String,
-    /// The question, by its id; without one, the answer is to all that are open
+    /// Select the question by its id [default: all open questions]
     pub(crate) question: Option<String>,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
-    /// Why it is not to run, for the model
+    /// Give the model this reason
     #[arg(long, requires = "deny", value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Go on though the agent is another than it was
-    #[arg(long)]
-    pub(crate) despite_changes: bool,
+    /// Resume even if the agent has changed
+    #[arg(long = "allow-changed-agent")]
+    pub(crate) allow_changed_agent: bool,
 }
 
 #[derive(Debug, Args)]
 #[group(multiple = false, id = "the_answer")]
 pub(crate) struct AnswerArgs {
-    /// Let the call run
+    /// Allow the call
     #[arg(long)]
     pub(crate) allow: bool,
-    /// Do not let it run
+    /// Deny the call
     #[arg(long)]
     pub(crate) deny: bool,
-    /// Let it run with these arguments, a JSON object
+    /// Allow the call with these arguments, a JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) edit: Option<String>,
-    /// Answer with this, JSON or else a text
+    /// Answer with this JSON or text
     #[arg(long, value_name = "JSON")]
     pub(crate) answer: Option<String>,
 }
@@ -173,20 +173,20 @@ loads nothing.
 Examples:
   agent export garden --format html > garden.html")]
 pub(crate) struct Export {
-    /// The sessions; without one, all of them
+    /// Select the sessions [default: all]
     pub(crate) sessions: Vec<String>,
-    /// How it is written
+    /// Set the output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One entry of the journal a line
+    /// Write one journal entry per line
     #[default]
     Jsonl,
-    /// A text
+    /// Write Markdown
     Markdown,
-    /// A page
+    /// Write an HTML report
     Html,
 }

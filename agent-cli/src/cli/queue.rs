@@ -1,4 +1,4 @@
-//! What can be said of workers and their queue.
+//! Command line of workers and their queue.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -18,44 +18,45 @@ on with others; when it dies, they find out by its lease.
 
 Examples:
   agent worker librarian.yaml --store postgres://agent@db.example.com/agents
-  agent worker *.yaml --at-once 64 --per-tenant 8
+  agent worker *.yaml --concurrency 64 --per-tenant 8
   agent worker librarian.yaml --engine restate://127.0.0.1:8080")]
 pub(crate) struct Worker {
-    /// The agents, each a file (`.yaml`); without one, the agent that the options mean
+    /// Load the agents from these files [default: the agent of the options]
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Whom it works for: `workers`, which is the queue beside the store, or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070,
-    /// `&service=NAME` for a service that is not `Sessions`, and `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or
-    /// `s3://BUCKET/FOLDER` (feature `s3`)
+    /// Take jobs from this engine: `workers` or `restate://HOST:PORT`
+    ///
+    /// `restate://HOST:PORT` takes `?admin=URL` (default: port 9070), `&service=NAME` (default: `Sessions`)
+    /// and `&blobs=PLACE` for large values: a shared folder, or `s3://BUCKET/FOLDER` (feature `s3`).
     #[arg(long, value_name = "ENGINE", default_value = "workers")]
     pub(crate) engine: Engine,
-    /// For Restate: the address at which it serves [default: 127.0.0.1:9080]
+    /// Listen at this address, for Restate [default: 127.0.0.1:9080]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// For Restate: the URL at which the server reaches it [default: the address, unless that is 0.0.0.0]
+    /// Register this URL with the Restate server [default: the address, unless that is 0.0.0.0]
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// What the worker calls itself [default: a new name]
+    /// Set the worker's name [default: a new name]
     #[arg(long, value_name = "NAME")]
     pub(crate) worker: Option<String>,
-    /// For workers: how many runs are under way at once [default: 16]
-    #[arg(long, value_name = "N")]
+    /// Limit the concurrent runs of a worker [default: 16]
+    #[arg(long = "concurrency", value_name = "N")]
     pub(crate) at_once: Option<usize>,
-    /// For workers: how many runs of one tenant are under way at once, on all machines; give all workers the same
+    /// Limit the concurrent runs of one tenant, equally on all workers
     #[arg(long, value_name = "N")]
     pub(crate) per_tenant: Option<u64>,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
-    /// How long runs have to reach a safe point when the worker is told to end [default: 20]
-    #[arg(long, value_name = "SECONDS")]
+    /// Wait for active runs on shutdown [default: 20]
+    #[arg(long = "drain-timeout", value_name = "SECONDS")]
     pub(crate) drain: Option<u64>,
-    /// For workers: how long a worker that died keeps its runs from others [default: 30]
+    /// Set the lease of runs: the time until a dead worker's runs resume [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) lease: Option<u64>,
 }
 
 impl Worker {
-    /// How long runs have to reach a safe point.
+    /// Time for active runs to reach a safe point.
     pub(crate) fn drain(&self) -> Duration {
         Duration::from_secs(self.drain.unwrap_or(20))
     }
@@ -65,7 +66,7 @@ impl Worker {
 #[command(after_help = "\
 Examples:
   agent queue --store postgres://agent@db.example.com/agents
-  agent queue --standing dead
+  agent queue --status dead
   agent queue send --agent librarian --tenant teapots 'What do bees do?'
   agent queue show RUN
   agent queue retry RUN
@@ -73,81 +74,80 @@ Examples:
 pub(crate) struct Queue {
     #[command(subcommand)]
     pub(crate) act: Option<QueueAct>,
-    /// List those alone that stand so
-    #[arg(long, value_parser = standing())]
+    /// List only jobs with this status
+    #[arg(long = "status", value_parser = status())]
     pub(crate) standing: Option<StandingKind>,
-    /// List those of this tenant alone
+    /// List only jobs of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
-    /// List no more than these [default: 100]
+    /// Limit the number of jobs [default: 100]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
 }
 
-fn standing() -> impl TypedValueParser<Value = StandingKind> {
-    let known =
-        |name: String| StandingKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("no such standing");
+fn status() -> impl TypedValueParser<Value = StandingKind> {
+    let known = |name: String| StandingKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("unknown status");
     PossibleValuesParser::new(StandingKind::ALL.map(StandingKind::as_str)).try_map(known)
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueAct {
-    /// Send a prompt to the workers, and write the run's id
+    /// Enqueue a prompt, and write the run's id
     Send {
-        /// The agent that is to answer, by name
+        /// Select the agent by name
         #[arg(long, value_name = "NAME")]
         agent: String,
-        /// The session; a new one without it
+        /// Use this session [default: a new one]
         #[arg(long, value_name = "NAME")]
         session: Option<String>,
-        /// Among whose jobs turns are shared out
+        /// Set the tenant
         #[arg(long, value_name = "NAME", default_value = "")]
         tenant: String,
-        /// The prompt
+        /// Send this prompt
         prompt: String,
     },
-    /// Show a job whole, as JSON
+    /// Show a job as JSON
     Show {
-        /// The run
+        /// Select the run
         run: String,
     },
-    /// Let a job that was given up or is at rest go on
+    /// Retry a dead-lettered job, or resume a suspended one
     Retry {
-        /// The run
+        /// Select the run
         run: String,
     },
-    /// Forget a job that no worker has
+    /// Delete a job that no worker runs
     Drop {
-        /// The run
+        /// Select the run
         run: String,
     },
-    /// Forget the jobs that were done so long ago, of all tenants
+    /// Delete completed jobs of all tenants, by age
     Purge {
-        /// How long ago
+        /// Set the minimum age
         #[arg(long, value_name = "HOURS", default_value_t = 24)]
         older_than: u64,
     },
     /// List schedules
     Schedules,
-    /// Send a prompt at certain times, in UTC
+    /// Enqueue a prompt on a schedule, in UTC
     Schedule {
-        /// The schedule's name
+        /// Name the schedule
         name: String,
-        /// Its times as cron says them: minute, hour, day of the month, month, day of the week
+        /// Set the times as cron fields: minute, hour, day, month, weekday
         cron: String,
-        /// The agent that is to answer, by name
+        /// Select the agent by name
         #[arg(long, value_name = "NAME")]
         agent: String,
-        /// Among whose jobs turns are shared out
+        /// Set the tenant
         #[arg(long, value_name = "NAME", default_value = "")]
         tenant: String,
-        /// The prompt
+        /// Send this prompt
         #[arg(long, value_name = "TEXT")]
         prompt: String,
     },
     /// Remove a schedule
     Unschedule {
-        /// The schedule's name
+        /// Name the schedule
         name: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What can be said of a server.
+//! Command line of `agent serve`.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -22,83 +22,85 @@ Examples:
   agent serve librarian.yaml --engine workers --store postgres://agent@db.example.com/agents
   agent serve librarian.yaml --engine restate://127.0.0.1:8080")]
 pub(crate) struct Serve {
-    /// The agents, each a file; without one, the agent that the options mean
+    /// Load the agents from these files [default: the agent of the options]
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Keep the agents as they are; without this, runs that begin after a file changed have the agent as it is there
+    /// Do not reload agents when their files change
     #[arg(long)]
     pub(crate) no_watch: bool,
-    /// Who runs the runs: `here`, `workers` (see `agent worker`), or `restate://HOST:PORT`, with `?admin=URL` if that is not at port 9070,
-    /// `&service=NAME` for a service that is not `Sessions`, and `&blobs=PLACE` for what is too large for its journal: a folder that all processes share, or
-    /// `s3://BUCKET/FOLDER` (feature `s3`)
-    #[arg(long, value_name = "ENGINE", default_value = "here")]
+    /// Run jobs with this engine: `embedded`, `workers` or `restate://HOST:PORT`
+    ///
+    /// `restate://HOST:PORT` takes `?admin=URL` (default: port 9070), `&service=NAME` (default: `Sessions`)
+    /// and `&blobs=PLACE` for large values: a shared folder, or `s3://BUCKET/FOLDER` (feature `s3`).
+    #[arg(long, value_name = "ENGINE", default_value = "embedded")]
     pub(crate) engine: Engine,
-    /// The address
+    /// Listen at this address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
-    /// Who may ask: a file of keys, of which it holds hashes alone
+    /// Require a key of this file, which contains hashes
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
-    /// Make a key of this name, add it to the file of keys and write it to standard output, and end
+    /// Create a key of this name, write it to standard output, and exit
     #[arg(long, value_name = "NAME", requires = "keys")]
     pub(crate) new_key: Option<String>,
-    /// Whose sessions the new key opens
+    /// Set the tenant of the new key
     #[arg(long, value_name = "NAME", default_value = "local", requires = "new_key")]
     pub(crate) tenant: String,
-    /// What the new key may be used for: read, run, answer, delete, metrics; everything but metrics if nothing is said
+    /// Set scopes of the new key [default: read, run, answer, delete]
     #[arg(long, value_name = "SCOPE", value_parser = scope, requires = "new_key")]
     pub(crate) scope: Vec<Scope>,
-    /// Days after which the new key is of no use
+    /// Set the lifetime of the new key
     #[arg(long, value_name = "DAYS", requires = "new_key")]
     pub(crate) expires: Option<u32>,
-    /// What the new key may use: one of the limits of a row, such as `runs=4` or `tokens_per_run=100000`
+    /// Set a limit of the new key, such as `runs=4` or `tokens_per_run=100000`
     #[arg(long, value_name = "NAME=NUMBER", value_parser = limit, requires = "new_key")]
     pub(crate) limit: Vec<(String, Value)>,
-    /// Let everybody read the agents' cards (Agent2Agent), also without a key
+    /// Publish the agents' cards (Agent2Agent) without a key
     #[arg(long)]
     pub(crate) public_cards: bool,
-    /// Let callers ask who come with tokens of this issuer (OpenID Connect), such as `https://login.example`; the claims `tenant`, `sub` and
-    /// `scope` say whose they are and what they may do
+    /// Accept bearer tokens from this OpenID Connect issuer
+    ///
+    /// The claims `tenant`, `sub` and `scope` name the tenant, the user and the permissions.
     #[arg(long, value_name = "URL", requires = "audience")]
     pub(crate) issuer: Option<String>,
-    /// For whom the issuer's tokens must be
+    /// Require this audience (`aud`) of bearer tokens
     #[arg(long, value_name = "NAME", requires = "issuer")]
     pub(crate) audience: Option<String>,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
-    /// Take requests by this name, too
+    /// Accept requests for this host name
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Vec<String>,
-    /// Let pages of this origin ask, such as `https://shop.example`
+    /// Allow requests from pages of this origin, such as `https://shop.example`
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) origin: Vec<String>,
-    /// How long runs have to reach a safe point when the server is told to end
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    /// Wait for active runs on shutdown
+    #[arg(long = "drain-timeout", value_name = "SECONDS", default_value_t = 20)]
     pub(crate) drain: u64,
-    /// How long a server that died keeps its runs from others [default: 30]
+    /// Set the lease of runs: the time until a dead server's runs resume [default: 30]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) lease: Option<u64>,
-    /// For workers: how many runs may wait in the queue; more are refused [default: any number]
+    /// Limit the queued runs of workers [default: unlimited]
     #[arg(long, value_name = "N")]
     pub(crate) queued: Option<u64>,
-    /// For workers: how many runs of one tenant may wait in the queue; more are refused [default: any number]
+    /// Limit the queued runs of one tenant [default: unlimited]
     #[arg(long, value_name = "N")]
     pub(crate) queued_per_tenant: Option<u64>,
-    /// Take files that clients upload, and keep them in this folder
+    /// Accept uploads, and store them in this folder
     #[arg(long = "files", value_name = "DIR")]
     pub(crate) uploads: Option<PathBuf>,
-    /// Tell this address of every run; messages are signed with what follows from AGENT_WEBHOOK_SECRET
+    /// Notify this URL of every run, signed with a key derived from AGENT_WEBHOOK_SECRET
     #[arg(long, value_name = "URL")]
     pub(crate) webhook: Vec<String>,
-    /// Let webhooks be at this address though it is not of the public internet, such as `10.1.0.0/16`
+    /// Allow webhooks at this private address, such as `10.1.0.0/16`
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) webhook_allow: Vec<String>,
 }
 
-/// What is said of what a process that stays writes.
+/// Options of the log of a long-running process.
 #[derive(Debug, Args)]
 pub(crate) struct LogOptions {
-    /// What is written on standard error: a level, or one for each part, such as `info,agent_server=debug`
+    /// Set the log level on standard error, also per module, such as `info,agent_server=debug`
     #[arg(long, value_name = "LEVELS", env = "AGENT_LOG", default_value = "info")]
     pub(crate) log: Targets,
 }

@@ -18,32 +18,32 @@ Examples:
   agent run librarian.yaml 'What is a journal?'
   agent run --json 'What is a journal?'")]
 pub(crate) struct Run {
-    /// The agent's file (`.yaml`, `.toml`, `.json`), if any, and the prompt; without one, standard input is read
+    /// Load the agent from FILE, if given, and answer PROMPT [default: standard input]
     #[arg(value_name = "FILE] [PROMPT")]
     pub(crate) words: Vec<String>,
-    /// Send these files along: images, documents, texts
+    /// Attach these files: images, documents, texts
     #[arg(long, short, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
-    /// Answer as JSON that fits the JSON Schema in this file
+    /// Answer as JSON that matches the JSON Schema of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Go on with this conversation, or begin it
+    /// Continue this conversation, or start it
     #[arg(long, short, value_name = "NAME")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
     pub(crate) inputs: Inputs,
-    /// Steps at most, each one call of the model
+    /// Limit the steps, each of which is a model call
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_steps: Option<u32>,
-    /// Do not ask at the terminal: end with 3 where a question is open
+    /// Exit with 3 at an open question, instead of asking at the terminal
     #[arg(long)]
     pub(crate) no_input: bool,
 }
 
-/// What the agent's prompts are filled with.
+/// Inputs of the agent's prompts.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Inputs {
-    /// Give an input of the agent's prompts this value: JSON, or else a text
+    /// Set an input of the agent's prompts, as JSON or text
     #[arg(long = "input", value_name = "NAME=JSON", value_parser = assigned)]
     pub(crate) all: Vec<(String, String)>,
 }
@@ -56,10 +56,10 @@ Examples:
   agent models --provider anthropic
   agent models --json gpt-5")]
 pub(crate) struct Models {
-    /// Only models whose name has this in it
+    /// List only models whose name contains this text
     #[arg(value_name = "NAME")]
     pub(crate) part: Option<String>,
-    /// Only those of this provider
+    /// List only models of this provider
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 }
@@ -71,23 +71,23 @@ Examples:
   agent tools librarian.yaml
   agent tools --dir docs call read_file '{\"path\": \"start.md\"}'")]
 pub(crate) struct Tools {
-    /// The agent's file
+    /// Load the agent from this file
     #[arg(value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) act: Option<ToolsAct>,
-    /// Show the JSON Schema of each
+    /// Show the JSON Schema of each tool
     #[arg(long)]
     pub(crate) schemas: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsAct {
-    /// Call a tool by hand; what the agent asks about is asked about
+    /// Call a tool once, with the agent's permissions
     Call {
-        /// The tool
+        /// Select the tool
         tool: String,
-        /// Its arguments, a JSON object
+        /// Pass these arguments, a JSON object
         #[arg(default_value = "{}")]
         arguments: String,
     },
@@ -103,10 +103,10 @@ Examples:
   agent doctor librarian.yaml
   agent doctor --network")]
 pub(crate) struct Doctor {
-    /// The agent's file that is looked at, or a plugin's folder; without one, this machine
+    /// Check this agent's file, or a plugin's folder [default: this machine]
     #[arg(value_name = "FILE")]
     pub(crate) place: Option<PathBuf>,
-    /// Also ask the servers of providers whose keys are set for nothing, through the proxy if there is one; no key is sent
+    /// Check that the servers of models are reachable, without sending a key
     #[arg(long)]
     pub(crate) network: bool,
 }
@@ -120,13 +120,13 @@ Examples:
   agent mcp --tools --dir docs
   agent mcp --http 127.0.0.1:8000")]
 pub(crate) struct Mcp {
-    /// The agent's file
+    /// Load the agent from this file
     #[arg(value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
     /// Serve over HTTP at this address
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,
-    /// Serve the tools for files and commands, not the agent
+    /// Serve the agent's tools instead of the agent
     #[arg(long)]
     pub(crate) tools: bool,
 }
@@ -134,7 +134,7 @@ pub(crate) struct Mcp {
 /// The one agent that is meant.
 #[derive(Debug, Args)]
 pub(crate) struct OneAgent {
-    /// The agent's file (`.yaml`)
+    /// Load the agent from this file
     #[arg(value_name = "FILE")]
     pub(crate) agent_file: Option<PathBuf>,
 }
@@ -150,23 +150,23 @@ Examples:
   agent studio runs.db librarian.yaml
   agent studio postgres://localhost/agents --listen 127.0.0.1:8080")]
 pub(crate) struct Studio {
-    /// The store: a SQLite file or `postgres://..` [default: that of --store]
+    /// Open this store: a SQLite file or `postgres://..` [default: that of --store]
     #[arg(value_name = "STORE")]
     pub(crate) place: Option<String>,
-    /// Agents, as files
+    /// Load agents from these files
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Keep the agents as they are; without this, runs that begin after a file changed have the agent as it is there
+    /// Do not reload agents when their files change
     #[arg(long)]
     pub(crate) no_watch: bool,
     /// Listen at this address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:4177")]
     pub(crate) listen: SocketAddr,
-    /// Let nothing be started or changed
+    /// Allow no changes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Wait so long for runs under way when it is ended
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    /// Wait for active runs on shutdown
+    #[arg(long = "drain-timeout", value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) grace: Duration,
 }
 
@@ -182,10 +182,10 @@ At a terminal, what is not said is asked.
 Examples:
   agent new librarian --model offline:any --system 'You answer from files.'")]
 pub(crate) struct New {
-    /// The agent's name; the file is `NAME.yaml`
+    /// Name the agent, and its file `NAME.yaml`
     #[arg(value_name = "NAME")]
     pub(crate) agent: String,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,
 }
@@ -195,7 +195,7 @@ pub(crate) struct New {
 Examples:
   agent completions bash > agent.bash")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Select the shell
     #[arg(value_name = "SHELL")]
     pub(crate) of: Shell,
 }

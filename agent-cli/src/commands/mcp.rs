@@ -13,14 +13,17 @@ use serde_json::json;
 
 use crate::{
     cli::{Global, Mcp},
-    load::load,
+    load::{NO_MODEL, load},
     output::{End, announce},
 };
 
 /// Serves the agent, or its tools, until the client goes away or somebody interrupts it.
 pub(crate) async fn mcp(wanted: Mcp, global: &Global) -> Result<End> {
+    if wanted.tools && !global.allow_tool.is_empty() {
+        return Err(Error::config("--allow-tool has no effect with --tools: the client approves calls; remove it"));
+    }
     // Tools are served without a model.
-    let model = global.model.clone().or_else(|| wanted.tools.then(|| "offline:any".into()));
+    let model = global.model.clone().or_else(|| wanted.tools.then(|| NO_MODEL.into()));
     let file = wanted.agent_file.or_else(|| global.file.clone());
     let global = &Global { model, file, ..global.clone() };
     let loaded = load(global).await?;

@@ -14,7 +14,7 @@ use crate::{
     output::{End, cannot, plain, print, print_json},
 };
 
-/// What a new file says; each value is written as JSON, which YAML reads.
+/// Template of a new file; each value is written as JSON, which YAML reads.
 fn template(name: &str, model: &str, system: &str) -> String {
     format!(
         "# An agent. Run it with: agent run {name}.yaml 'Hello.'\n\
@@ -71,7 +71,7 @@ fn known(provider: &str) -> Result<()> {
     }
 }
 
-/// What was said on the command line, or else at the terminal, or else what is usual.
+/// Returns the value of the command line, or else of the terminal, or else the default.
 fn said(given: Option<&str>, what: &str, usual: &str) -> Result<String> {
     if let Some(given) = given {
         return Ok(given.to_owned());

@@ -27,19 +27,35 @@ async fn known(session: &str, global: &Global) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// Where the newest run of a session stands.
+/// Checkpoint of the newest run of a session, if it is incomplete.
 async fn open_run(loaded: &Loaded, session: &str) -> Result<Checkpoint> {
-    let open = loaded.build()?.unfinished(session).await?;
-    open.ok_or_else(|| Error::config(format!("session '{session}' has no run to go on with: its newest is finished")))
+    let agent = loaded.build()?;
+    if let Some(open) = agent.unfinished(session).await? {
+        return Ok(open);
+    }
+    let agents = loaded.journal.info(session).await?.map(|info| info.agents).unwrap_or_default();
+    for other in agents.iter().filter(|other| ***other != *agent.name()) {
+        let Some(open) = loaded.builder.clone().name(&**other).build()?.unfinished(session).await? else { continue };
+        let state = match open.questions.len() {
+            0 => "has an incomplete run".to_owned(),
+            count => format!("waits for {count} answer(s)"),
+        };
+        return Err(Error::config(format!(
+            "agent '{}' has no incomplete run in session '{session}'; agent '{other}' {state} there: name its file with \
+             --file",
+            agent.name()
+        )));
+    }
+    Err(Error::config(format!("session '{session}' has no incomplete run")))
 }
 
-/// Goes on with a run that stopped.
+/// Resumes a run that stopped.
 pub(crate) async fn resume(wanted: Resume, global: &Global) -> Result<End> {
     let loaded = known(&wanted.session, global).await?;
     open_run(&loaded, &wanted.session).await?;
     let request = RunRequest::recover(wanted.session, []).streaming(true);
     let agent = loaded.build()?;
-    let driver = Driver::new(&agent, global).no_input(wanted.no_input).despite_changes(wanted.despite_changes);
+    let driver = Driver::new(&agent, global).no_input(wanted.no_input).allow_changed_agent(wanted.allow_changed_agent);
     driver.drive(request).await
 }
 
@@ -70,10 +86,10 @@ pub(crate) async fn approve(wanted: Approve, global: &Global) -> Result<End> {
     let answers: Vec<_> = questions.iter().map(|question| question.answer(answer.to(question))).collect();
     let agent = loaded.build()?;
     let request = RunRequest::recover_with(wanted.session, answers).streaming(true);
-    Driver::new(&agent, global).despite_changes(wanted.despite_changes).drive(request).await
+    Driver::new(&agent, global).allow_changed_agent(wanted.allow_changed_agent).drive(request).await
 }
 
-/// What was given as an answer.
+/// Answer of the command line.
 enum Given {
     Allow,
     Deny(Option<String>),

@@ -60,14 +60,14 @@ pub(crate) async fn queue(wanted: Queue, global: &Global) -> Result<End> {
 /// Refuses what chooses the jobs of a list, and would change nothing about another command.
 fn refuse_lists(wanted: &Queue) -> Result<()> {
     let of_lists = [
-        ("--standing", wanted.standing.is_some()),
+        ("--status", wanted.standing.is_some()),
         ("--tenant", wanted.tenant.is_some()),
         ("--limit", wanted.limit.is_some()),
     ];
     match of_lists.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) => Err(Error::config(format!(
-            "{option} before a command chooses what is listed, and no command lists jobs: leave it out, or give it to the command if that has one"
-        ))),
+        Some((option, _)) => {
+            Err(Error::config(format!("{option} selects the listed jobs: leave it out before a command")))
+        }
         None => Ok(()),
     }
 }

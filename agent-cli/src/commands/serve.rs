@@ -22,7 +22,7 @@ use crate::{
     telemetry,
 };
 
-/// Serves agents until somebody ends it; then brings what is under way to a safe point.
+/// Serves agents until a shutdown signal, and then drains active runs.
 pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     if let (Some(name), Some(file)) = (&wanted.new_key, &wanted.keys) {
         return add_key(new_key(name, &wanted)?, file, global);
@@ -49,7 +49,7 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
     Ok(End::Finished)
 }
 
-/// The agents that are meant, on one store. Whoever runs them elsewhere has them as they were there at the start, so that they are not
+/// Adds the agents, on one store. Remote workers have the agents as of their start, so their files are not
 /// followed here either.
 async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following) -> Result<ServerBuilder> {
     let follows = !wanted.no_watch && wanted.engine == Engine::Here;
@@ -84,7 +84,7 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
     })
 }
 
-/// What clients may upload, and who is told of runs.
+/// Adds uploads and webhooks.
 fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
     if let Some(folder) = &wanted.uploads {
         server = server.files(Files::new(DiskFiles::open(folder)?));
@@ -101,7 +101,7 @@ fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<
     }
 }
 
-/// Who may ask, and from where.
+/// Adds authentication and allowed origins.
 fn guarded(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
     server = wanted.host.iter().fold(server, ServerBuilder::host);
     server = wanted.origin.iter().fold(server, ServerBuilder::origin);

@@ -44,7 +44,8 @@ pub(crate) async fn run(wanted: Run, mut global: Global) -> Result<End> {
     if let Some(session) = wanted.session {
         request = request.session(session);
     }
-    Driver::new(&agent, &global).no_input(wanted.no_input).drive(request).await
+    let driver = Driver::new(&agent, &global).no_input(wanted.no_input).final_only(wanted.output_schema.is_some());
+    driver.drive(request).await
 }
 
 fn read_prompt() -> Result<String> {

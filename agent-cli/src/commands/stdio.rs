@@ -11,7 +11,7 @@ use crate::{
     output::End,
 };
 
-/// How long runs have to end when the client went away.
+/// Time for active runs after the client disconnected.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Serves the agent to an editor, until the editor closes its end.

@@ -55,7 +55,7 @@ fn named(wanted: &Wanted, global: &Global) -> (Option<String>, Vec<PathBuf>) {
     }
 }
 
-/// The agents over the store, whatever stores their files name. No run is gone on with that nobody asked for.
+/// Builds the server with the agents over the store, whatever stores their files name. No run is resumed without a request.
 fn server(
     journal: Arc<dyn Journal>,
     files: &[PathBuf],

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::{Global, Tools, ToolsAct},
     listing,
-    load::load,
+    load::{NO_MODEL, assemble},
     output::{End, line, print, print_json, table},
     run::Driver,
 };
@@ -23,11 +23,12 @@ use crate::{
 /// Lists the agent's tools, or calls one.
 pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
     // No model is needed to look at tools, so none is asked for.
-    let model = global.model.clone().or_else(|| Some("offline:any".into()));
+    let model = global.model.clone().or_else(|| Some(NO_MODEL.into()));
     let file = wanted.agent_file.or_else(|| global.file.clone());
     let global = &Global { model, file, ..global.clone() };
-    let loaded = load(global).await?;
-    let agent = loaded.build()?;
+    // Sessions are not needed: neither opens nor creates a store.
+    let assembled = assemble(global)?;
+    let agent = assembled.build()?;
     let tools = listing::of_agent(&agent).await?;
     if let Some(ToolsAct::Call { tool: name, arguments }) = wanted.act {
         if !tools.iter().any(|tool| tool.name == name) {
@@ -39,9 +40,10 @@ pub(crate) async fn tools(wanted: Tools, global: &Global) -> Result<End> {
         }
         let call = SingleCall { name: name.as_str().into(), arguments, is_done: AtomicBool::new(false) };
         // Nothing could resume a run of this model: its session is not stored.
-        let builder = loaded.builder.model(call).store(MemoryJournal::default());
-        let agent = builder.exit_on([name]).raise_tool_errors().build()?;
-        return Driver::new(&agent, global).drive(RunRequest::user("A call by hand.").streaming(true)).await;
+        let builder = assembled.builder.model(call).store(MemoryJournal::default());
+        let agent = builder.exit_on([name.clone()]).raise_tool_errors().build()?;
+        let end = Driver::new(&agent, global).call_by_hand().drive(RunRequest::user("A call by hand.").streaming(true));
+        return end.await;
     }
     if global.json {
         for tool in &tools {

@@ -18,7 +18,7 @@ use crate::{
     telemetry,
 };
 
-/// Runs what others send, until somebody ends it; then brings what is under way to a safe point.
+/// Runs jobs until a shutdown signal, and then drains active runs.
 pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     telemetry::will_write(wanted.logs.log.clone());
     let (agents, address) = assemble_all(&wanted.files, global)?;
@@ -26,7 +26,7 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     let agents = agents.into_iter().map(|agent| agent.builder).collect();
     let of_restate = [("--listen", wanted.listen.is_some()), ("--advertise", wanted.advertise.is_some())];
     let of_workers = [
-        ("--at-once", wanted.at_once.is_some()),
+        ("--concurrency", wanted.at_once.is_some()),
         ("--per-tenant", wanted.per_tenant.is_some()),
         ("--lease", wanted.lease.is_some()),
     ];
@@ -71,7 +71,7 @@ async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker,
     Ok(End::Finished)
 }
 
-/// A service of Restate, which the server is told of.
+/// A service of Restate, which is registered with the server.
 async fn serve_restate(
     restate: &RestateAddress,
     agents: Vec<AgentBuilder>,
@@ -81,8 +81,7 @@ async fn serve_restate(
     let listen = wanted.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 9080)));
     if listen.ip().is_unspecified() && wanted.advertise.is_none() {
         return Err(Error::config(format!(
-            "{listen} is where the service listens, and no address at which Restate reaches it: say that with --advertise \
-             http://HOST:{}",
+            "Restate cannot reach {listen}: set the URL with --advertise http://HOST:{}",
             listen.port()
         )));
     }

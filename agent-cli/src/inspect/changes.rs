@@ -1,4 +1,4 @@
-//! What each call of the model was told that the one before was not.
+//! Changes between model calls.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::Recorded;
 use crate::output::{count, line};
 
-/// What came before a step's call of the model.
+/// Input of a step's model call.
 #[derive(Debug)]
 pub(super) struct Step {
     step: u32,
-    /// What is new, or changed.
+    /// New and changed messages.
     news: Vec<String>,
     /// Tokens of the prompt, as the provider counted.
     prompt: u64,

@@ -1,4 +1,4 @@
-//! What took how long, as a chart of text.
+//! Flame chart as text.
 
 use super::spans::{Kind, Span};
 use crate::output::{count, dollars, line, span as time};

@@ -1,4 +1,4 @@
-//! What took time in a run: the runs, their model calls and their tool calls.
+//! Spans of a run: the runs, their model calls and their tool calls.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use agent::{
 };
 use serde_json::{Value, json};
 
-/// What a span is of.
+/// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Run,
@@ -21,14 +21,14 @@ pub(super) enum Kind {
 pub(super) struct Span {
     pub(super) kind: Kind,
     pub(super) name: String,
-    /// How deep below the run at the top.
+    /// Depth below the top-level run.
     pub(super) depth: usize,
     /// Milliseconds since 1970.
     pub(super) start: u64,
     pub(super) end: u64,
-    /// What a model call used.
+    /// Usage of a model call.
     pub(super) usage: Option<Usage>,
-    /// It has no end in the journal: it is under way, or its process died.
+    /// True without an end in the journal: it is in progress, or its process died.
     pub(super) is_open: bool,
     /// The worker that did it last, by its name, if a worker did.
     pub(super) worker: Option<Arc<str>>,
@@ -48,14 +48,14 @@ impl Span {
     }
 }
 
-/// A run, as far as it was read.
+/// State of a run while entries are read.
 struct Run {
     depth: usize,
     /// Its span.
     own: usize,
     /// When something of it was written last.
     before: u64,
-    /// Who drives it.
+    /// Worker that drives the run.
     worker: Option<Arc<str>>,
 }
 
@@ -105,7 +105,10 @@ pub(super) fn spans(entries: &[Entry]) -> Vec<Span> {
             EntryBody::RunResumed { .. } => (spans[*own].end, spans[*own].is_open) = (last, true),
             _ => {}
         }
-        *before = time;
+        // Written together with the entry that follows it, at the end of the model call.
+        if !matches!(entry.body, EntryBody::BudgetSettled { .. }) {
+            *before = time;
+        }
     }
     spans
 }

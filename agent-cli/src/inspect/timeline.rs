@@ -1,4 +1,4 @@
-//! What happened when.
+//! Timeline of a run.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -64,7 +64,7 @@ fn who(ids: &RunIds) -> String {
     }
 }
 
-/// What an entry tells a person; nothing if it is only for the machine.
+/// Returns the text of an entry for a person; `None` if it has none.
 fn told(body: &EntryBody) -> Option<(&'static str, String)> {
     Some(match body {
         EntryBody::RunStarted { ids, .. } => ("begins", who(ids)),

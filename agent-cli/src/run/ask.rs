@@ -14,7 +14,7 @@ pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// What a question is about, in a line.
+/// Describes a question in one line.
 pub(crate) fn about(question: &Question) -> String {
     let payload = &question.payload;
     match (payload["tool"].as_str(), payload["questions"][0]["question"].as_str(), payload.as_str()) {
@@ -69,7 +69,7 @@ fn ask(question: &Question) -> Result<Option<Value>> {
     }
 }
 
-/// The answer, `Some(None)` if it is none, or `None` at the end of the input.
+/// The answer, `Some(None)` if it is invalid, or `None` at the end of the input.
 type Read = Option<Option<Value>>;
 
 fn yes_or_no(question: &Question) -> Result<Read> {
@@ -121,7 +121,7 @@ fn options(question: &Question) -> Result<Read> {
     Ok(Some(Some(Value::Array(answers))))
 }
 
-/// What was said as JSON, or else as the text that it is.
+/// Parses the text as JSON, or returns it as a string.
 pub(crate) fn json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }

@@ -25,7 +25,11 @@ pub(crate) struct Driver<'a> {
     json: bool,
     /// Questions are asked at the terminal.
     asks: bool,
-    despite_changes: bool,
+    allow_changed_agent: bool,
+    /// Only the final answer is written: text before it may not match the schema.
+    final_only: bool,
+    /// The run cannot be resumed.
+    by_hand: bool,
     global: &'a Global,
     /// The newest byte of the answer that was written, if any.
     last: Option<char>,
@@ -34,7 +38,28 @@ pub(crate) struct Driver<'a> {
 impl<'a> Driver<'a> {
     pub(crate) fn new(agent: &'a Agent, global: &'a Global) -> Self {
         let asks = !global.json && ask::somebody_is_there();
-        Self { agent, json: global.json, asks, despite_changes: false, global, last: None }
+        Self {
+            agent,
+            json: global.json,
+            asks,
+            allow_changed_agent: false,
+            final_only: false,
+            by_hand: false,
+            global,
+            last: None,
+        }
+    }
+
+    /// Writes the final answer alone, and no text while it is streamed.
+    pub(crate) fn final_only(mut self, wanted: bool) -> Self {
+        self.final_only = wanted;
+        self
+    }
+
+    /// Drives a single call, whose run nothing can resume.
+    pub(crate) fn call_by_hand(mut self) -> Self {
+        self.by_hand = true;
+        self
     }
 
     /// Never asks at the terminal.
@@ -44,8 +69,8 @@ impl<'a> Driver<'a> {
     }
 
     /// Goes on though the agent is another than it was.
-    pub(crate) fn despite_changes(mut self, wanted: bool) -> Self {
-        self.despite_changes = wanted;
+    pub(crate) fn allow_changed_agent(mut self, wanted: bool) -> Self {
+        self.allow_changed_agent = wanted;
         self
     }
 
@@ -55,7 +80,7 @@ impl<'a> Driver<'a> {
     /// What failed the run.
     pub(crate) async fn drive(mut self, mut request: RunRequest) -> Result<End> {
         loop {
-            let request_now = if self.despite_changes { request.despite_changes() } else { request };
+            let request_now = if self.allow_changed_agent { request.despite_changes() } else { request };
             let end = self.once(request_now).await;
             let end = match end {
                 Ok(end) => end,
@@ -114,12 +139,13 @@ impl<'a> Driver<'a> {
             return print_json(&value);
         }
         match &event.kind {
+            EventKind::Chunk(Chunk::Text { .. }) if self.final_only => Ok(()),
             EventKind::Chunk(Chunk::Text { delta, .. }) if event.ids.depth == 0 && !delta.is_empty() => {
                 progress.clear();
                 self.last = delta.chars().last();
                 print(delta)
             }
-            // What the model says before it calls a tool is not run into what it says after.
+            // Text before a tool call is on a line of its own.
             EventKind::ModelAnswered { message, .. } if event.ids.depth == 0 && message.has_calls() => {
                 self.end_line()?;
                 progress.event(event);
@@ -164,6 +190,11 @@ impl<'a> Driver<'a> {
                 let how = if finished.answer.is_empty() { "without an answer" } else { "early" };
                 eprintln!("{}", paint.dim(&format!("agent: the run ended {how}: {}", finished.reason)));
             }
+            RunEnd::Interrupted(_) if self.by_hand => {
+                eprintln!(
+                    "agent: the call was not run: confirm it at a terminal, or approve the tool with --allow-tool"
+                );
+            }
             RunEnd::Interrupted(checkpoint) => eprint!("{}", plain(&waiting(checkpoint, self.global))),
             RunEnd::Paused(checkpoint) | RunEnd::Cancelled(checkpoint) => {
                 let session = &checkpoint.ids.session;
@@ -202,20 +233,36 @@ fn in_json(end: &RunEnd) -> Value {
     }
 }
 
-/// What a run waits for, and how it is answered.
+/// Describes the open questions of a run, and how to answer them.
 pub(crate) fn waiting(checkpoint: &Checkpoint, global: &Global) -> String {
     let session = quoted(&checkpoint.ids.session);
-    // A URL may have a password in it: whoever said it knows it.
+    let count = checkpoint.questions.len();
+    let mut text = format!("agent: session {session} waits for {count} answer{}\n", if count == 1 { "" } else { "s" });
+    for question in &checkpoint.questions {
+        text.push_str(&format!("  {}  {}\n", question.id, line(&ask::about(question), 200)));
+    }
+    text.push_str(&how_to_answer(checkpoint, &session, global));
+    text
+}
+
+/// The command line that answers the questions.
+fn how_to_answer(checkpoint: &Checkpoint, session: &str, global: &Global) -> String {
+    if global.store.as_deref() == Some("memory") {
+        return "The session is lost with this process: run at a terminal, approve tools with --allow-tool, or name a \
+                file with --store\n"
+            .to_owned();
+    }
+    // A URL may contain a password; the user knows it.
     let store = global.store.as_deref().filter(|store| !store.contains("://"));
     let store = store.map_or_else(String::new, |store| format!("--store {} ", quoted(store)));
     let file =
         global.file.as_ref().map_or_else(String::new, |file| format!("--file {} ", quoted(&file.to_string_lossy())));
-    let mut text = format!("agent: session {session} waits for {} answer(s)\n", checkpoint.questions.len());
-    for question in &checkpoint.questions {
-        text.push_str(&format!("  {}  {}\n", question.id, line(&ask::about(question), 200)));
-    }
-    text.push_str(&format!("Answer with: agent {store}{file}approve {session} --allow (or --deny, --edit, --answer), and the options of the run\n"));
-    text
+    let is_form = |question: &agent::Question| question.kind == "ask_user";
+    let answer = match checkpoint.questions.iter().all(is_form) && !checkpoint.questions.is_empty() {
+        true => "--answer '[\"..\"]' with one text for each question",
+        false => "--allow (or --deny, --edit, --answer)",
+    };
+    format!("Answer with: agent {store}{file}approve {session} {answer}, and the options of the run\n")
 }
 
 /// As a shell reads it back.

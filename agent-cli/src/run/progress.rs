@@ -1,4 +1,4 @@
-//! What a run does, on standard error.
+//! Progress of a run, on standard error.
 
 use std::{collections::HashMap, io::IsTerminal, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::output::{Paint, line};
 /// Tells of tools, sub-agents and retries; at a terminal with a spinner while nothing else is said.
 pub(crate) struct Progress {
     paint: Paint,
-    /// Nothing is told: a program reads the events.
+    /// False if a program reads the events.
     tells: bool,
     spinner: Option<ProgressBar>,
     has_spinner: bool,

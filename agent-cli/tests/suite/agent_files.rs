@@ -1,4 +1,4 @@
-//! Agents' files on the command line, and what programs are told, through the program itself.
+//! Agents' files on the command line, and JSON output, through the program itself.
 
 #![allow(clippy::unwrap_used)]
 
@@ -134,7 +134,7 @@ fn other_arguments_are_for_one_of_the_questions_that_are_open() {
     let read = |path: &str| ("read_file", json!({"path": path}));
     let model = Model::new([Reply::Calls(vec![read("a.md"), read("b.md")]), Reply::Text("Done.")]);
     let (code, _, err) = end(&mut agent_on(dir.path(), &model), &["run", "keeper.yaml", "-s", "s", "Read."]);
-    assert!(code == 3 && err.contains("waits for 2 answer(s)"), "{err}");
+    assert!(code == 3 && err.contains("waits for 2 answers"), "{err}");
     let edit = |more: &[&str]| {
         let args = [&["approve", "s", "--file", "keeper.yaml", "--edit", "{\"path\": \"c.md\"}"], more].concat();
         end(&mut agent_on(dir.path(), &model), &args)

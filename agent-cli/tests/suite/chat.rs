@@ -15,7 +15,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::json;
 use support::{Gate, Model, Reply};
 
-/// How long something may take to be seen.
+/// Time until something must be visible.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A terminal with the program in it.
@@ -344,7 +344,7 @@ fn the_pictures_of_the_guide_are_screens_of_this_program() {
     }
 }
 
-/// What a picture says, without what moves while a run is under way.
+/// Text of the screen, without the parts that change during a run.
 fn words(picture: &str) -> Vec<String> {
     let texts = picture.lines().filter_map(|line| Some(line.split_once("\">")?.1.split_once("</text>")?.0));
     texts.filter(|text| !text.contains("Esc interrupts")).map(|text| text.trim().to_owned()).collect()

@@ -280,7 +280,7 @@ fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
         let (code, _, err) = end(&mut agent(dir.path()), args);
         assert!(code == 2 && err.contains(option), "{args:?}: {code} {err}");
     };
-    for option in [&["--per-tenant", "2"][..], &["--at-once", "4"], &["--lease", "9"]] {
+    for option in [&["--per-tenant", "2"][..], &["--concurrency", "4"], &["--lease", "9"]] {
         refused(&[&["worker"][..], &restate, option].concat(), option[0]);
     }
     for option in [["--per-tenant", "2"], ["--lease", "9"]] {
@@ -289,7 +289,7 @@ fn options_that_mean_nothing_with_an_engine_are_refused_by_name() {
     for option in [["--listen", "127.0.0.1:1"], ["--advertise", "http://a"]] {
         refused(&[&["worker", "--store", "postgres://127.0.0.1:1/a"], &option[..]].concat(), option[0]);
     }
-    refused(&["worker", "--engine", "here"], "'workers' or restate://");
+    refused(&["worker", "--engine", "embedded"], "'workers' or restate://");
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn what_an_agent_asks_that_is_served_elsewhere_over_restate_is_listed_and_answer
     server.kill();
 }
 
-/// A run waits and ends, and a program elsewhere is told of both: of the end by the next server, since the first one dies.
+/// A run waits and ends, and a webhook receives both: the end from the next server, since the first one dies.
 fn is_told_elsewhere(dir: &Path, model: &Model, serves: &[&str], looks: impl Fn()) {
     let receiver = Receiver::new(&[204, 500]);
     let serve = || {

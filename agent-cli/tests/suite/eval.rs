@@ -37,7 +37,7 @@ fn each_case_is_held_against_what_came_of_it() {
         hum(),
         hum(),
     ]);
-    let args = ["eval", "keeper.yaml", "cases.yaml", "--at-once", "1", "--json", "--junit", "report.xml"];
+    let args = ["eval", "keeper.yaml", "cases.yaml", "--concurrency", "1", "--json", "--junit", "report.xml"];
     let (code, out, err) = end(&mut agent_on(dir.path(), &model), &args);
     assert_eq!(code, 1, "{err}");
     let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -53,7 +53,7 @@ fn an_evaluation_is_compared_with_an_earlier_one() {
     let dir = folder("- {name: hums, input: a, equals: They hum.}\n");
     let eval = |replies: [&'static str; 2], more: &[&str]| {
         let model = Model::new(replies.map(Reply::Text));
-        let args = [&["eval", "keeper.yaml", "cases.yaml", "--repeat", "2", "--at-once", "1"], more].concat();
+        let args = [&["eval", "keeper.yaml", "cases.yaml", "--repeat", "2", "--concurrency", "1"], more].concat();
         end(&mut agent_on(dir.path(), &model), &args)
     };
     let (code, out, _) = eval(["They hum.", "They sting."], &["--save", "before.json"]);

@@ -14,7 +14,7 @@ use std::{
 
 use support::{agent, end, postgres};
 
-/// The lines below `Examples:` of the help of each command, as they stand there. Each command has one at least.
+/// The lines below `Examples:` of the help of each command. Each command has at least one.
 fn examples(dir: &Path) -> Vec<(String, String)> {
     let (_, help, _) = end(&mut agent(dir), &["--help"]);
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -84,7 +84,7 @@ impl Shell<'_> {
         match name {
             // Its session has no question, which is said.
             "approve" => self.ends_with(2, line),
-            // The session has nothing to go on with.
+            // The session has nothing to resume.
             "resume" => self.ends_with(2, line),
             // What others are to read goes last.
             "sessions" if line.contains("delete") => {}

@@ -1,4 +1,4 @@
-//! Providers of one's own, and what the doctor says of the way to them.
+//! User-defined providers, and the doctor's network checks.
 
 #![allow(clippy::unwrap_used)]
 

@@ -33,10 +33,10 @@ fn what_chooses_jobs_of_a_list_is_refused_by_commands_of_the_queue_and_a_tenant_
     let (code, run, err) = queue(&["send", "--agent", "a", "--tenant", "acme", "Hi."]);
     assert_eq!(code, 0, "{err}");
     assert_eq!(queue(&["send", "--agent", "a", "Hi."]).0, 0);
-    let listed = queue(&["--tenant", "acme", "--standing", "queued", "--limit", "5"]).1;
+    let listed = queue(&["--tenant", "acme", "--status", "queued", "--limit", "5"]).1;
     assert!(listed.contains(run.trim()) && listed.lines().count() == 2, "{listed}");
     assert!(queue(&["show", run.trim()]).1.contains("\"tenant\":\"acme\""));
-    for (option, value) in [("--tenant", "acme"), ("--standing", "done"), ("--limit", "1")] {
+    for (option, value) in [("--tenant", "acme"), ("--status", "done"), ("--limit", "1")] {
         let (code, _, err) = queue(&[option, value, "purge", "--older-than", "0"]);
         assert!(code != 0 && err.contains(option), "{err}");
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Input;
 use crate::run::{decision, json_or_text};
 
-/// What came of a key.
+/// Result of a key.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     /// More is to be said.
@@ -23,7 +23,7 @@ pub(super) enum Outcome {
 pub(in crate::chat) struct Asking {
     questions: Vec<Question>,
     answers: Vec<(String, Answer)>,
-    /// What is being written: other arguments, or an answer in words.
+    /// Text being written: other arguments, or an answer in words.
     pub(in crate::chat) editor: Option<Input>,
     /// Answers to the parts of a question that has several.
     parts: Vec<Value>,
@@ -43,7 +43,7 @@ impl Asking {
         self.questions.get(self.answers.len())
     }
 
-    /// What is asked now of a question that has parts.
+    /// Current part of a question with parts.
     pub(in crate::chat) fn part(&self) -> Option<&Value> {
         self.question()?.payload["questions"].get(self.parts.len())
     }
@@ -61,7 +61,7 @@ impl Asking {
         self.question().is_some_and(|question| question.kind == "approval")
     }
 
-    /// Where the answer is written in words, there is something to write it in.
+    /// A text answer has an input.
     fn open_editor(&mut self) {
         self.editor = (!self.is_decision()).then(Input::default);
     }

@@ -34,7 +34,7 @@ pub(in crate::chat) fn completions(
 }
 
 impl State {
-    /// Completes a command as far as it is the only one.
+    /// Completes an unambiguous command.
     pub(super) fn complete(&mut self) {
         let names: Vec<_> = completions(self.input.text()).map(|(name, ..)| *name).collect();
         let Some(first) = names.first() else { return };

@@ -1,4 +1,4 @@
-//! What the user is writing.
+//! Input of the user.
 
 /// A text with a cursor in it.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ impl Input {
         &self.text
     }
 
-    /// Where the cursor is, in bytes.
+    /// Position of the cursor, in bytes.
     pub(in crate::chat) fn at(&self) -> usize {
         self.at
     }

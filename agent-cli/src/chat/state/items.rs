@@ -1,4 +1,4 @@
-//! What was said and done, as the screen shows it. However much comes, what is kept is bounded.
+//! Items on the screen: messages and calls. Their number is bounded.
 
 use std::{
     borrow::Cow,
@@ -16,7 +16,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// Bytes at the beginning and at the end of one text that are kept; what is between them is counted.
 const END_BYTES: usize = 64 << 10;
 
-/// What something on the screen is.
+/// Kind of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::chat) enum Kind {
     User,
@@ -29,7 +29,7 @@ pub(in crate::chat) enum Kind {
     Problem,
 }
 
-/// How far a call is.
+/// State of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::chat) enum Stage {
     Waits,
@@ -47,7 +47,7 @@ pub(in crate::chat) struct Item {
     pub(in crate::chat) version: u64,
     pub(in crate::chat) kind: Kind,
     pub(in crate::chat) text: Kept,
-    /// How deep below the agent at the top.
+    /// Depth below the top-level agent.
     pub(in crate::chat) depth: u32,
     pub(in crate::chat) is_unfolded: bool,
     /// More of it may come.
@@ -68,7 +68,7 @@ impl Item {
 #[derive(Debug, Default)]
 pub(in crate::chat) struct Items {
     all: VecDeque<Item>,
-    /// What stands for a sub-agent, by its run.
+    /// Items of sub-agents, by their runs.
     agents: HashMap<String, u64>,
     next: u64,
     /// The one that folding is about.
@@ -78,7 +78,7 @@ pub(in crate::chat) struct Items {
 }
 
 impl Items {
-    /// What is to be seen: all but what is in a sub-agent that is folded.
+    /// Visible items: all except those of folded sub-agents.
     pub(in crate::chat) fn shown(&self) -> impl DoubleEndedIterator<Item = &Item> {
         let mut folded = HashSet::new();
         for item in &self.all {
@@ -129,7 +129,7 @@ impl Items {
         self.agents.insert(below.to_owned(), self.next);
     }
 
-    /// What a sub-agent says.
+    /// Text of a sub-agent.
     pub(super) fn said(&mut self, run: &str, depth: u32, text: &str) {
         if !text.is_empty() {
             self.push_of(run, Kind::Answer, depth, text);
@@ -188,14 +188,14 @@ impl Items {
         }
     }
 
-    /// What is being said broke off.
+    /// The answer was interrupted.
     pub(super) fn drop_stream(&mut self) {
         while self.all.back().is_some_and(|item| item.is_streaming) {
             self.all.pop_back();
         }
     }
 
-    /// An answer is whole: it stands in the place of its pieces.
+    /// A complete answer replaces its chunks.
     pub(super) fn answered(&mut self, text: &str) {
         match self.all.back_mut() {
             Some(item) if item.is_streaming && item.kind == Kind::Answer => {
@@ -236,7 +236,7 @@ impl Items {
         }
     }
 
-    /// What a call gave: a piece of it, or the whole.
+    /// Output of a call: a chunk, or all of it.
     pub(super) fn output(&mut self, run: &str, id: &str, text: &str, is_whole: bool) {
         if let Some(item) = self.of_call(run, id) {
             if is_whole {

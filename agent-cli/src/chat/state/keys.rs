@@ -1,4 +1,4 @@
-//! What keys do.
+//! Handling of keys.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -1,4 +1,4 @@
-//! What is on the screen of a chat, and what events and keys do to it. Nothing here draws, waits or speaks to anybody.
+//! State of a chat's screen, and its changes by events and keys. Nothing here draws, waits or does I/O.
 
 mod asking;
 mod commands;
@@ -21,7 +21,7 @@ use crate::{cli::ThemeName, output::explained};
 /// Messages of an earlier conversation that are shown.
 const SHOWN: usize = 200;
 
-/// What the user wants that is not of the screen alone.
+/// Actions of the user beyond the screen.
 #[derive(Debug, PartialEq)]
 pub(super) enum Action {
     Send(String),
@@ -41,7 +41,7 @@ pub(super) enum Action {
     Quit,
 }
 
-/// What keys are for now.
+/// Input mode.
 #[derive(Debug, Default)]
 pub(super) enum Mode {
     #[default]
@@ -68,13 +68,13 @@ pub(super) struct State {
     pub(super) theme: ThemeName,
     /// Rows that the end of the conversation is below the screen.
     pub(super) scroll: usize,
-    /// What is being done, while a run is under way.
+    /// Current activity of an active run.
     pub(super) doing: String,
     pub(super) is_running: bool,
     pub(super) is_changed: bool,
-    /// What the user said, oldest first.
+    /// Earlier inputs, oldest first.
     said: Vec<String>,
-    /// Which of it is in the input, counted from the newest.
+    /// The one in the input, counted from the newest.
     recalled: Option<usize>,
 }
 
@@ -129,7 +129,7 @@ impl State {
         (self.is_running, self.doing, self.mode) = (true, doing.to_owned(), Mode::Write);
     }
 
-    /// Nothing is under way any more.
+    /// The run ended.
     pub(super) fn rest(&mut self) {
         self.is_running = false;
         self.doing.clear();
@@ -231,7 +231,7 @@ impl State {
         self.input = Input::of(text);
     }
 
-    /// What the search found: the newest that has the query in it, after those that were passed over.
+    /// Result of the search: the newest input that contains the query, after the skipped ones.
     pub(super) fn found(&self) -> Option<&str> {
         let Mode::Search { query, skip } = &self.mode else { return None };
         let query = query.to_lowercase();

@@ -1,4 +1,4 @@
-//! What is below the conversation: what is going on, what is being written or asked, and the meters.
+//! Area below the conversation: activity, input or question, and the meters.
 
 use ratatui::{
     layout::Rect,
@@ -59,7 +59,7 @@ fn doing(state: &State, theme: Theme, width: usize, ticks: usize) -> Line<'stati
     one(&text, theme.accent, width)
 }
 
-/// What is being written, with as many rows around the cursor as there is room for.
+/// Input, with as many rows around the cursor as fit.
 fn editor(input: &Input, mark: &str, theme: Theme, width: usize, most: usize, rows: &mut Vec<Line<'static>>) -> Cursor {
     let prefix = Prefix::hanging(mark, theme.user);
     let text = plain(input.text()).replace('\t', " ");

@@ -1,4 +1,4 @@
-//! What was said and done, as rows.
+//! Items as rows.
 
 use ratatui::{
     style::Modifier,
@@ -52,7 +52,7 @@ fn indent(item: &Item) -> String {
     "  ".repeat(item.depth.min(8) as usize)
 }
 
-/// Text that a terminal can show as it is.
+/// Text that a terminal can show unchanged.
 fn clean(text: &str) -> String {
     plain(text).replace('\t', "    ")
 }

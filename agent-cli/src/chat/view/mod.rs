@@ -1,4 +1,4 @@
-//! Draws the state of a chat. What is drawn follows from the state alone; pictures of what did not change are kept.
+//! Draws the state of a chat. The output depends on the state alone; unchanged items are cached.
 
 mod bottom;
 mod items;
@@ -23,7 +23,7 @@ use crate::cli::ThemeName;
 /// Rows of something on the screen.
 type Rows = Arc<Vec<Line<'static>>>;
 
-/// What was drawn, to be drawn again.
+/// Cache of drawn items.
 #[derive(Default)]
 pub(super) struct View {
     /// By the item's id: its version, and its rows.

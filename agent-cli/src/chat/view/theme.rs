@@ -16,7 +16,7 @@ fn has_all_colours() -> bool {
     *ALL
 }
 
-/// How each kind of text looks.
+/// Styles of the kinds of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     pub(super) user: Style,
@@ -26,7 +26,7 @@ pub(super) struct Theme {
     pub(super) accent: Style,
     pub(super) good: Style,
     pub(super) bad: Style,
-    /// How the colours of images are shown; without it, none is drawn.
+    /// Colour mode of images; without one, images are not drawn.
     pub(super) image: Option<fn(Rgb<u8>) -> Color>,
 }
 

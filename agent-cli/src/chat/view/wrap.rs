@@ -6,7 +6,7 @@ use ratatui::{
 };
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What stands before the first line, and before those that follow.
+/// Prefix of the first line, and of the following ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) first: Vec<Span<'static>>,
@@ -72,7 +72,7 @@ struct Builder {
 
 impl Builder {
     fn new(spans: Vec<Span<'static>>, width: usize) -> Self {
-        // Were the screen as narrow as the prefix, a letter would stand in each line all the same.
+        // Each line has at least one letter, also on a screen as narrow as the prefix.
         let room = width.saturating_sub(Prefix::width(&spans)).max(1);
         Self { prefix: spans.len(), spans, room }
     }

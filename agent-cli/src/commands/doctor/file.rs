@@ -1,15 +1,11 @@
-//! What an agent's file needs: its keys, models, tools and their servers, sub-agents, store and collector.
+//! Checks of an agent's file: its keys, models, tools and their servers, sub-agents, store and collector.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
 
-use agent::{
-    Agent, AgentBuilder, AgentDefinition,
-    config::Loaded,
-    llm::{Catalogue, Providers},
-};
+use agent::{Agent, AgentBuilder, AgentDefinition, config::Loaded, llm::Catalogue};
 
 use super::{Finding, machine};
 use crate::{
@@ -33,8 +29,7 @@ pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> V
         ));
     }
     let differences = loaded.differences().iter();
-    findings
-        .extend(differences.map(|difference| Finding::well("NexAU", difference.to_string().trim_start_matches(": "))));
+    findings.extend(differences.map(|difference| Finding::well("NexAU", difference.to_string())));
     let mut models = BTreeMap::new();
     gather_models(loaded.definition(), "", &mut models);
     findings.extend(models.iter().map(|(name, whose)| model(name, whose)));
@@ -55,10 +50,12 @@ pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> V
         ));
     }
     if wanted.network {
-        let named: BTreeSet<_> = models.keys().filter_map(|name| name.split_once(':')).map(|(name, _)| name).collect();
-        let providers: Vec<_> =
-            Providers::of_process().iter().filter(|provider| named.contains(provider.name.as_str())).cloned().collect();
-        findings.extend(machine::reach_all(&providers).await);
+        let mut addresses = BTreeSet::new();
+        loaded.model_addresses().for_each(|(name, url)| {
+            let provider = name.split_once(':').map_or(name, |(provider, _)| provider);
+            addresses.insert((provider.to_owned(), url.map(str::to_owned)));
+        });
+        findings.extend(machine::reach_models(&addresses).await);
     }
     let mut agents = Vec::new();
     gather_agents(loaded.definition(), "", &mut agents);
@@ -77,16 +74,16 @@ fn gather_agents(definition: &AgentDefinition, key: &str, agents: &mut Vec<Strin
     }
 }
 
-/// What the tools are of the agent that a key leads to.
+/// Checks the tools of the agent with this key.
 async fn agent(loaded: &Loaded, key: &str) -> Vec<Finding> {
     let built = match key {
-        "" => loaded.builder().build(),
+        "" => loaded.builder().build().map_err(|error| loaded.locator().located(error)),
         key => loaded.sub_agent(key).and_then(AgentBuilder::build),
     };
     let of = |what: &str| if key.is_empty() { what.to_owned() } else { format!("{what} of {key}") };
     let mut findings = match built {
         Ok(agent) => tools(&agent).await,
-        Err(error) => vec![Finding::ill("agent", explained(&error), "change the file so that its parts go together")],
+        Err(error) => vec![Finding::ill("agent", explained(&error), "correct the file at this place")],
     };
     findings.iter_mut().for_each(|finding| finding.what = of(&finding.what));
     findings

@@ -1,6 +1,7 @@
-//! What agents need of this machine: keys, a model, a store, a sandbox, a terminal.
+//! Checks of this machine: keys, a model, a store, a sandbox, a terminal.
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{self, IsTerminal},
     time::Duration,
@@ -38,12 +39,30 @@ pub(super) async fn findings(wanted: &Doctor, global: &Global) -> Vec<Finding> {
     findings
 }
 
-/// Whether the servers of these providers are reached.
+/// Checks that the servers of these providers are reached.
 pub(super) async fn reach_all(providers: &[Provider]) -> Vec<Finding> {
     match HttpTransport::builder().connect_timeout(LONGEST / 2).build() {
-        Ok(transport) => join_all(providers.iter().map(|provider| reach(provider, &transport))).await,
+        Ok(transport) => {
+            join_all(providers.iter().map(|provider| reach(provider.name.clone(), address(provider), &transport))).await
+        }
         Err(error) => vec![Finding::ill("network", "cannot be used", explained(&error))],
     }
+}
+
+/// Checks that the servers of models are reached, each by its own address or else by that of its provider.
+pub(super) async fn reach_models(models: &BTreeSet<(String, Option<String>)>) -> Vec<Finding> {
+    let transport = match HttpTransport::builder().connect_timeout(LONGEST / 2).build() {
+        Ok(transport) => transport,
+        Err(error) => return vec![Finding::ill("network", "cannot be used", explained(&error))],
+    };
+    let targets = models.iter().filter_map(|(name, url)| match url {
+        Some(url) => Some((name.clone(), server_of(url))),
+        None => {
+            let provider = Providers::of_process().iter().find(|provider| provider.name == *name).cloned()?;
+            Some((name.clone(), address(&provider)))
+        }
+    });
+    join_all(targets.map(|(name, url)| reach(name, url, &transport))).await
 }
 
 fn is_set(variable: &str) -> bool {
@@ -116,7 +135,7 @@ pub(super) async fn store_at(address: &StoreAddress) -> Finding {
     }
 }
 
-/// What cannot be had is only ill if it is wanted.
+/// A missing sandbox is a problem only if it is used.
 pub(super) fn sandbox(is_wanted: bool) -> Finding {
     match LocalSandbox::builder(".").build() {
         Ok(sandbox) => Finding::well("sandbox", Sandbox::guarantees(&sandbox).to_string()),
@@ -146,11 +165,11 @@ fn terminal() -> Finding {
 }
 
 /// Asks the provider's server for nothing, on the way that models' requests take, without a key. Whatever it says, it answers.
-async fn reach(provider: &Provider, transport: &HttpTransport) -> Finding {
-    let Some(url) = address(provider) else {
-        return Finding::well("network", format!("{}: its address is only known when it is asked", provider.name));
+async fn reach(name: String, url: Option<String>, transport: &HttpTransport) -> Finding {
+    let Some(url) = url else {
+        return Finding::well("network", format!("{name}: its address is only known when it is called"));
     };
-    let what = format!("{}: {url}", provider.name);
+    let what = format!("{name}: {url}");
     let asked = async {
         let request = http::Request::head(&url).body(Default::default());
         transport.send(request.map_err(|e| Error::config("that is no address").with_source(e))?).await
@@ -159,17 +178,21 @@ async fn reach(provider: &Provider, transport: &HttpTransport) -> Finding {
         Ok(Ok(_)) => Finding::well("network", format!("{what} answers")),
         Ok(Err(error)) => {
             let part = error.context("part").unwrap_or("request");
-            Finding::ill("network", format!("{what}: {part}: {}", error.message()), advice(part))
+            Finding::ill("network", format!("{what}: {part}: {}", error.message()), advice(part, &url))
         }
-        Err(_) => {
-            Finding::ill("network", format!("{what} takes the request and says nothing for {LONGEST:?}"), advice(""))
-        }
+        Err(_) => Finding::ill(
+            "network",
+            format!("{what} takes the request and says nothing for {LONGEST:?}"),
+            advice("", &url),
+        ),
     }
 }
 
-/// What to do about a part that failed.
-fn advice(part: &str) -> &'static str {
+/// Returns the advice for a failed part.
+fn advice(part: &str, url: &str) -> &'static str {
+    let is_here = ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url.contains(&format!("://{host}")));
     match part {
+        _ if is_here => "start the server, or correct its address: 'base_url' of the model",
         "name" => "see that the name is right and that this machine can look names up, or set HTTPS_PROXY",
         "proxy" => "see HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, and that the proxy lets this address through",
         "tls" => "see that nothing on the way changes TLS; a company's root certificate is trusted by SSL_CERT_FILE",
@@ -177,14 +200,18 @@ fn advice(part: &str) -> &'static str {
     }
 }
 
-/// Where the provider is, by the address that is set or the one of its profile: without a path.
+/// Returns the server of the provider, from the environment or its profile, without a path.
 fn address(provider: &Provider) -> Option<String> {
     let set = provider.base_url_variable.as_ref().and_then(|variable| env::var(variable).ok());
     let profile = serde_json::to_value(provider).ok()?;
     let written = ["openai", "anthropic", "gemini", "cohere", "bedrock", "ollama"]
         .iter()
         .find_map(|wire| Some(profile[wire]["base_url"].as_str()?.to_owned()));
-    let url = set.or(written)?;
+    server_of(&set.or(written)?)
+}
+
+/// The server of a URL, without a path and a user.
+fn server_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let place = rest.split(['/', '?']).next().filter(|place| !place.contains('{'))?;
     let place = place.rsplit_once('@').map_or(place, |(_user, place)| place);

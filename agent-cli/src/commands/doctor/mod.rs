@@ -18,7 +18,7 @@ struct Finding {
     /// False if it keeps something from working.
     is_well: bool,
     found: String,
-    /// What to do, if it is not well.
+    /// Advice, if it is a problem.
     advice: Option<String>,
 }
 

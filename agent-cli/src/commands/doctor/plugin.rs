@@ -1,4 +1,4 @@
-//! What a plugin would be let do, and the digest by which it is trusted.
+//! Permissions of a plugin, and the digest to trust it.
 
 use std::path::Path;
 

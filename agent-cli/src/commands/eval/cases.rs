@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::output::cannot;
 
-/// One thing that the agent is asked, and what must come of it. What is not said is not looked at.
+/// A prompt, and the expectations of the result. Omitted expectations are not checked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Case {
-    /// What it is called. No two cases have one name.
+    /// Unique name of the case.
     pub(super) name: String,
-    /// What the user says.
+    /// Prompt of the user.
     pub(super) input: String,
     /// Inputs of the agent's prompts.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub(super) struct Case {
     pub(super) matches: Option<String>,
     /// The JSON Schema of the answer, which is JSON then.
     pub(super) schema: Option<Value>,
-    /// What a model must find true of the answer.
+    /// Criteria for a model that judges the answer.
     pub(super) judge: Option<String>,
     /// Tools that the agent must call.
     #[serde(default)]
@@ -37,12 +37,12 @@ pub(super) struct Case {
     /// Tools that it must not call.
     #[serde(default)]
     pub(super) no_tools: Vec<String>,
-    /// What it may use up.
+    /// Budget.
     #[serde(default)]
     budget: CaseBudget,
 }
 
-/// What one try of a case may use up.
+/// Budget of one try of a case.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct CaseBudget {
@@ -53,7 +53,7 @@ struct CaseBudget {
 }
 
 impl Case {
-    /// What a try may use up; none if nothing is limited.
+    /// Returns the budget of a try; `None` if nothing is limited.
     ///
     /// # Errors
     /// A limit that cannot be kept.
@@ -73,7 +73,7 @@ impl Case {
         budget.build().map(Some)
     }
 
-    /// What is wrong with the case itself, so that it is said before anything is asked.
+    /// Checks the case itself, before any model call.
     fn check(&self) -> Result<()> {
         let of_case = |why: String| Error::config(format!("case '{}': {why}", self.name));
         if let Some(pattern) = &self.matches {

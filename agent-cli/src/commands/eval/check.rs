@@ -1,4 +1,4 @@
-//! What came of one try, held against its case.
+//! Comparison of the result of a try with its case.
 
 use std::collections::BTreeMap;
 

@@ -27,8 +27,9 @@ pub(crate) async fn eval(wanted: &Eval, global: &Global) -> Result<End> {
     let cases = cases::read(&wanted.cases)?;
     let before = wanted.baseline.as_deref().map(Baseline::read).transpose()?;
     let global = &Global { file: Some(wanted.agent_file.clone()), ..global.clone() };
-    let Assembled { builder, .. } = assemble(global)?;
-    let agent = builder.clone().build()?;
+    let assembled = assemble(global)?;
+    let agent = assembled.build()?;
+    let Assembled { builder, .. } = assembled;
     let judge = match cases.iter().any(|case| case.judge.is_some()) {
         true => Some(judge(wanted)?),
         false => None,

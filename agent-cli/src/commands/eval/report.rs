@@ -1,4 +1,4 @@
-//! What came of all tries: for people, for programs, for CI, and to be compared with later.
+//! Reports of all tries: for people, for programs, for CI, and as a baseline.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -11,9 +11,9 @@ use crate::output::{cannot, count, dollars, line, print, print_json, span, table
 /// One try of a case.
 #[derive(Debug)]
 pub(super) struct Tried {
-    /// What was not as the case says.
+    /// Failed expectations.
     pub(super) faults: Vec<String>,
-    /// What it used, as far as that is known of a try that failed.
+    /// Usage, if known, for a failed try.
     pub(super) usage: Usage,
     pub(super) ms: u64,
 }
@@ -51,7 +51,7 @@ impl Outcome {
     }
 }
 
-/// What an earlier evaluation came to: the part of each case's tries that passed.
+/// Result of an earlier evaluation: the share of each case's tries that passed.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub(super) struct Baseline(BTreeMap<String, f64>);

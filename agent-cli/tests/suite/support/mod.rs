@@ -18,7 +18,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// What the model does when it is asked.
+/// Reply of the model.
 #[derive(Clone)]
 pub(crate) enum Reply {
     Text(&'static str),
@@ -56,7 +56,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Answers in this order, whoever asks.
+    /// Answers in this order, to any request.
     pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -179,7 +179,7 @@ pub(crate) fn agent_on(dir: &Path, model: &Model) -> Command {
     command
 }
 
-/// How a command ended: its exit code, its output, and what it said beside.
+/// Result of a command: its exit code, standard output and standard error.
 pub(crate) fn end(command: &mut Command, args: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command.args(args).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();

@@ -64,7 +64,7 @@ impl Server {
         (status, text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
     }
 
-    /// What it says on standard error after its address, as soon as this is part of it.
+    /// Standard error after its address, once it contains this text.
     pub(crate) fn says(&self, part: &str) -> String {
         let late = Instant::now() + Duration::from_secs(60);
         loop {

@@ -11,7 +11,7 @@ const NAMED: [&str; 16] = [
     "#98c379", "#e5c07b", "#8cc4ff", "#d7a1e8", "#7fd4de", "#ffffff",
 ];
 
-/// How letters look.
+/// Font metrics.
 #[derive(Clone, Default, PartialEq)]
 struct Look {
     colour: Option<String>,
