@@ -71,7 +71,8 @@ pub(crate) fn explained(error: &Error) -> String {
     let mut text = error.message().to_owned();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        let said = cause.to_string();
+        // Without the kind, so that a repeated message is recognised.
+        let said = cause.downcast_ref::<Error>().map_or_else(|| cause.to_string(), |error| error.message().to_owned());
         if !text.contains(&said) {
             text.push_str(": ");
             text.push_str(&said);
@@ -236,6 +237,13 @@ pub(crate) fn wants_colour() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_with_the_same_message_is_not_repeated() {
+        let cause = Error::new(ErrorKind::Transport, "the server went away");
+        let error = Error::new(ErrorKind::Transport, "cannot be reached: the server went away").with_source(cause);
+        assert_eq!(explained(&error), "cannot be reached: the server went away");
+    }
 
     #[test]
     fn what_a_model_says_cannot_act_on_the_terminal() {

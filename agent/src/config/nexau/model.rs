@@ -75,7 +75,8 @@ pub(super) fn named(
     differences: &mut Differences,
 ) -> Value {
     let api_type = llm.text("api_type", differences).unwrap_or_else(|| API_TYPES[0].0.to_owned());
-    let api_type = followed(api_type, variables, known);
+    // A variable may consist of a reference, too.
+    let api_type = (0..4).fold(api_type, |api_type, _| followed(api_type, variables, known));
     let found = API_TYPES.iter().find(|(theirs, ..)| *theirs == api_type);
     let (_, provider, wire) = *found.unwrap_or_else(|| {
         let types = API_TYPES.map(|(theirs, ..)| theirs);

@@ -206,7 +206,7 @@ fn parameters_that_may_be_misspelt_and_stop_tools_that_are_missing_are_differenc
 #[test]
 fn an_api_type_of_a_variable_is_followed() {
     let files = file(
-        "type: agent\nname: a\nvariables: {api: anthropic_chat_completion}\nllm_config: {model: m, api_type: '${variables.api}'}\n",
+        "type: agent\nname: a\nvariables: {api: '${env.NO_API:-anthropic_chat_completion}'}\nllm_config: {model: m, api_type: '${variables.api}'}\n",
     );
     let loaded = with_variables(&files.path().join("agent.yaml")).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(loaded.definition().model.name, "anthropic:m@messages");
