@@ -264,7 +264,7 @@ fn what_a_file_cannot_mean_is_told_with_its_place_and_what_was_meant() {
     for (keys, told) in [
         ("store: sqlit:foo.db\n", &["agent:3:8: unknown store kind 'sqlit'", "did you mean 'sqlite'?"][..]),
         (
-            "models: {fast: small}\nsub_agents: {b: {description: B., agent: {name: b, model: fats}}}\n",
+            "models: {fast: {name: small}}\nsub_agents: {b: {description: B., agent: {name: b, model: fats}}}\n",
             &["unknown model 'fats'", "did you mean 'fast'?"],
         ),
         (

@@ -128,7 +128,7 @@ async fn a_middleware_that_asks_a_model_asks_the_one_that_the_file_names() {
     let told = wrong("name: a\nmodel: small\nmiddleware:\n  - limits: {model: small}\n");
     assert!(told.contains("unknown key 'model'"), "a middleware that asks none: {told}");
     let told = wrong("name: a\nmodel: small\nmiddleware:\n  - judge: {model: none}\n");
-    assert!(told.contains("agent:4:5: the registry has no model 'none'"), "{told}");
+    assert!(told.contains("agent:4:5: unknown model 'none'"), "{told}");
     assert!(told.contains("a model is PROVIDER:MODEL"), "{told}");
 }
 
