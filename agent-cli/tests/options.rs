@@ -143,7 +143,7 @@ fn looking_at_an_agent_creates_no_store() {
     let dir = tempfile::tempdir().unwrap();
     let file = "name: a\ndescription: Looks.\nmodel: offline:any\nstore: sqlite:a.db\ntools: [ask_user]\nmiddleware:\n  - long_term_memory: {store: 'sqlite:memories.db', tool: true}\n";
     write(dir.path(), "a.yaml", file);
-    for args in [&["tools", "a.yaml"][..], &["doctor", "a.yaml"], &["mcp", "a.yaml", "--tools"]] {
+    for args in [&["tools", "a.yaml"][..], &["doctor", "a.yaml"]] {
         let (code, _, err) = end(agent(dir.path()).env_remove("AGENT_STORE"), args);
         assert_eq!(code, 0, "{args:?}: {err}");
         let made: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

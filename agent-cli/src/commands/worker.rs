@@ -81,7 +81,7 @@ async fn serve_restate(
     let listen = wanted.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 9080)));
     if listen.ip().is_unspecified() && wanted.advertise.is_none() {
         return Err(Error::config(format!(
-            "Restate cannot reach {listen}: set the URL with --advertise http://HOST:{}",
+            "{listen} cannot be reached by Restate: set the URL with --advertise http://HOST:{}",
             listen.port()
         )));
     }
