@@ -37,7 +37,11 @@ pub(super) fn request(config: &ApprovalConfig, req: &ToolRequest, why: String) -
 #[cfg(feature = "shell")]
 pub(super) fn prefixes(config: &ApprovalConfig, req: &ToolRequest) -> Option<(String, Vec<String>)> {
     let tool = &*req.call.name;
-    let rules = config.permissions.rules.iter().filter(|rule| fits(&rule.tool, tool, None));
+    let rules = config
+        .permissions
+        .iter()
+        .flat_map(|permissions| &permissions.rules)
+        .filter(|rule| fits(&rule.tool, tool, None));
     let named = rules.flat_map(|rule| &rule.when).find(|(_, wanted)| matches!(wanted, Match::Command(_)));
     let argument = named.map_or("command", |(argument, _)| argument);
     let line = req.args.get(argument)?.as_str()?;
