@@ -27,6 +27,11 @@ use crate::error::{Error, ErrorKind, Result};
 /// that a call took from a count may be taken again after a crash. Unique values must be derived
 /// from [`ToolRequest::idempotency_key`](crate::ToolRequest::idempotency_key).
 ///
+/// [`compare_and_set`](Self::compare_and_set) and [`transaction`](Self::transaction) set plain values,
+/// which are not computed again: a value that one of them derived from an uncommitted change of
+/// another call stays as it is when that change is rolled back. Use [`update`](Self::update) for
+/// counts that concurrent calls share.
+///
 /// No lock is held while user closures run. They may run more than once, so they must only compute
 /// the new value.
 ///

@@ -17,6 +17,7 @@
 
 mod global;
 mod merge;
+mod nested;
 mod resources;
 mod slot;
 mod slots;

@@ -4,7 +4,6 @@ use std::{
     mem,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    thread::{self, ThreadId},
 };
 
 use serde_json::Value;
@@ -52,8 +51,6 @@ pub(super) struct Slot {
     pub(super) version: u64,
     /// Time of the last change of any field, on the storage's logical clock.
     pub(super) touched: u64,
-    /// The thread that changed the value.
-    pub(super) by: ThreadId,
     pub(super) open: Option<Box<Open>>,
 }
 
@@ -70,7 +67,7 @@ pub(super) struct Open {
 
 impl Slot {
     pub(super) fn empty() -> Self {
-        Self { value: None, version: 0, touched: 0, by: thread::current().id(), open: None }
+        Self { value: None, version: 0, touched: 0, open: None }
     }
 
     /// Returns the value and its version, if there is one.
@@ -138,7 +135,7 @@ impl Slot {
     /// `kept` is the new committed value then.
     pub(super) fn put(&mut self, now: u64, writer: Option<Arc<Writer>>, change: Change, value: Held, kept: Held) {
         let before = mem::replace(&mut self.value, value);
-        (self.version, self.touched, self.by) = (now, now, thread::current().id());
+        (self.version, self.touched) = (now, now);
         if writer.is_some() && self.open.is_none() {
             self.open = Some(Box::new(Open { base: before.clone(), kept: before, changes: Vec::new() }));
         }

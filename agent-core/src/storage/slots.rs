@@ -17,12 +17,12 @@ use std::{
     mem,
     ops::Bound,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    thread,
 };
 
 use serde_json::Value;
 
 use super::{
+    nested::{self, Nested},
     slot::{Change, Held, Slot},
     writer::{NewValue, Writer},
 };
@@ -49,11 +49,8 @@ struct Inner {
 /// Outcome of a conditional write.
 pub(super) enum Outcome {
     Set,
-    /// One of the values had changed.
-    Moved {
-        /// Name of the value, if this thread changed it.
-        here: Option<String>,
-    },
+    /// The value of this name had changed.
+    Moved(String),
 }
 
 /// Error: a closure that computes a new value changes the old value itself, so that it would
@@ -97,6 +94,7 @@ impl Slots {
     pub(super) fn change(&self, writer: Option<&Arc<Writer>>, name: &str, change: &Change) -> Result<Held> {
         loop {
             let (before, kept, touched) = self.read().slots.get(name).map(Slot::now).unwrap_or_default();
+            let nested = Nested::enter(self);
             let value = change.apply(&before)?;
             let kept = kept.filter(|_| Writer::of(writer).is_ok_and(|writer| writer.is_none()));
             let kept = kept.and_then(|kept| change.apply_again(&kept)).unwrap_or_else(|| value.clone());
@@ -104,9 +102,11 @@ impl Slots {
             let slot = inner.slots.get(name);
             if slot.map_or(0, |slot| slot.touched) == touched {
                 inner.put(name, Writer::of(writer)?, change.clone(), value.clone(), kept);
+                drop(nested);
+                nested::changed(self, name);
                 return Ok(value);
             }
-            if slot.is_some_and(|slot| slot.version > touched && slot.by == thread::current().id()) {
+            if nested.has_changed(name) {
                 return Err(changes_itself(name));
             }
         }
@@ -124,13 +124,13 @@ impl Slots {
         for (name, version) in seen {
             let slot = inner.slots.get(name);
             if slot.and_then(Slot::get).map_or(0, |(_, version)| version) != version {
-                let here = slot.is_some_and(|slot| slot.by == thread::current().id());
-                return Ok(Outcome::Moved { here: here.then(|| name.to_owned()) });
+                return Ok(Outcome::Moved(name.to_owned()));
             }
         }
         let writer = Writer::of(writer)?;
         for (name, value) in new {
             inner.put(name.as_ref(), writer.clone(), Change::Set(value.clone()), value.clone(), value);
+            nested::changed(self, name.as_ref());
         }
         Ok(Outcome::Set)
     }
@@ -143,6 +143,7 @@ impl Slots {
         // A value that a running call removed may be restored.
         if value.is_some() || slot.is_some_and(|slot| !slot.is_gone()) {
             inner.put(name, Writer::of(writer)?, Change::Set(value.clone()), value.clone(), value);
+            nested::changed(self, name);
         }
         Ok(was_there)
     }

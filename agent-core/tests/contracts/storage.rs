@@ -331,6 +331,33 @@ fn a_closure_that_changes_the_value_that_it_is_to_change_is_told_so() {
     assert_eq!(e.expect_err("it would begin anew for ever").kind(), ErrorKind::Config);
 }
 
+/// A run with a count to which a call in progress added 1, and this thread 10; and what cuts the call off in another thread.
+fn counted() -> (RunCx, impl Fn() + Send + Sync + 'static) {
+    let cx = run();
+    engine(&cx).of_call(&id(1)).globals().update(&N, |n| n.unwrap_or(0) + 1).expect("changes");
+    cx.globals().update(&N, |n| n.unwrap_or(0) + 10).expect("changes");
+    let run = cx.clone();
+    (cx, move || std::thread::scope(|s| s.spawn(|| engine(&run).log().close()).join().expect("no panic")))
+}
+
+#[test]
+fn a_change_beside_a_call_that_is_cut_off_is_made_again_and_does_not_fail() {
+    let (cx, cut_off) = counted();
+    let update = move |n: Option<i64>| {
+        cut_off();
+        n.unwrap_or(0) + 100
+    };
+    assert_eq!(cx.globals().update(&N, update).map_err(|e| e.to_string()), Ok(110));
+    let (cx, cut_off) = counted();
+    let changed = cx.globals().transaction(|tx| {
+        let n = tx.get(&N)?.unwrap_or(0);
+        cut_off();
+        tx.set(&N, &(n + 100))
+    });
+    assert_eq!(changed.map_err(|e| e.to_string()), Ok(()));
+    assert_eq!(cx.globals().get(&N).expect("is a number"), Some(110));
+}
+
 #[test]
 fn a_change_that_cannot_be_without_that_of_a_call_under_way_is_kept_with_it() {
     let cx = run();
