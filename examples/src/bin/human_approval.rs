@@ -1,5 +1,4 @@
-//! Human approval as in Haystack: of three tools, a person approves one each time, one once, and
-//! one never.
+//! Human approval as in Haystack: a person approves one tool each time, one once, and one never.
 
 use std::{
     collections::VecDeque,

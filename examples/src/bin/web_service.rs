@@ -1,5 +1,4 @@
-//! Conversations over HTTP: an agent in axum, where each user has sessions that outlive the
-//! process.
+//! Conversations over HTTP: an agent in axum whose sessions outlive the process.
 //!
 //! `curl localhost:3000/chats/ada/garden -d 'What hums?'` sends a message to Ada's chat `garden`;
 //! the same address without `-d` reads the chat.
@@ -47,8 +46,7 @@ fn refused(e: &Error) -> (StatusCode, String) {
     (status, e.message().to_owned())
 }
 
-/// In production, the user comes from your authentication. Two users' chats of the same name are
-/// two sessions.
+/// In production, the user comes from your authentication. A session belongs to one user.
 async fn say(State(agent): State<Agent>, Path((user, chat)): Path<(String, String)>, text: String) -> Answer {
     let request = RunRequest::user(text).session(SessionId::new(&user, chat)).on_behalf_of(user);
     match agent.start(request).await.map_err(|e| refused(&e))? {
@@ -86,8 +84,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         false => Agent::builder("assistant", args.model.or_offline().await?).store(SqliteJournal::open(args.journal)?),
     };
-    // A message to a chat with an active run waits for the end of that run; the ninth message in
-    // the queue is rejected.
+    // A message to a busy chat waits for the end of the run; the ninth in the queue is rejected.
     let agent = agent.when_busy(WhenBusy::Queue { limit: 8 }).build()?;
 
     let service = Router::new().route("/chats/{user}/{chat}", get(read).post(say)).with_state(agent);
