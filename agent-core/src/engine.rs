@@ -53,6 +53,6 @@ pub use crate::{
 };
 #[doc(hidden)]
 pub use crate::{
-    history::repair::{NO_RESULT, unique_ids},
+    history::repair::{NO_RESULT, RESULT_LOST, UNKNOWN_OUTCOME, unique_ids},
     state::canonical_json,
 };

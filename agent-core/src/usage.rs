@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Number of model calls that reported usage.
+    /// Number of model calls.
     pub calls: u64,
     /// Input tokens that were neither read from nor written to the provider's cache.
     pub input: u64,

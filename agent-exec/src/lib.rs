@@ -18,6 +18,7 @@
 //! ```
 
 mod agent;
+mod conversation;
 mod definition;
 mod drain;
 mod engine;
@@ -30,6 +31,7 @@ mod run;
 pub mod sessions;
 mod stack;
 mod start;
+mod texts;
 mod worker;
 
 #[cfg(any(test, feature = "testing"))]
@@ -37,6 +39,7 @@ pub mod testing;
 
 pub use self::{
     agent::{Agent, AgentBuilder, Relay},
+    conversation::Conversation,
     definition::{
         AgentDefinition, FieldDefinition, MarkedText, ModelDefinition, PartDefinition, SubAgentDefinition,
         SystemDefinition, SystemPart,
@@ -49,5 +52,6 @@ pub use self::{
     run::{Run, RunHandle},
     sessions::{Session, SessionId, Sessions},
     start::check_answer,
+    texts::Texts,
     worker::{Worker, WorkerBuilder},
 };

@@ -78,6 +78,7 @@ fn told(body: &EntryBody) -> Option<(&'static str, String)> {
             ("model", if calls.is_empty() { response.message.text() } else { calls.join("; ") })
         }
         EntryBody::ExitDeclined {} => ("goes on", "a hook wants another answer".into()),
+        EntryBody::StopRequested { reason } => ("stop", reason.to_string()),
         EntryBody::ToolStarted { name, .. } => ("tool", name.to_string()),
         EntryBody::ToolFinished { output, .. } => ("result", output.to_text()),
         EntryBody::ToolAnswered { name, output: Some(output), .. } => {

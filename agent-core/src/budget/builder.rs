@@ -100,6 +100,38 @@ impl Budget {
         self.with_run(accounts, of_this_run, spent)
     }
 
+    /// Deletes the account of a session or of a user in the budget's ledger, once nothing is
+    /// reserved there: call it when the session, or the user, is deleted. Otherwise such accounts
+    /// stay. [`Window::Run`] and [`Window::Day`] have no accounts to delete.
+    ///
+    /// ```
+    /// use agent_core::{Budget, Caps, RunIds, Window, budget::Amounts};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let budget = Budget::builder().window(Window::Session, Caps::default().tool_calls(1)).build()?;
+    /// let call = async |budget: &Budget| {
+    ///     let run = budget.of_run(&RunIds::root("assistant", "garden"), None, None, Amounts::none());
+    ///     let one = Amounts::none().tool_calls(1);
+    ///     run.reserve(one).await?.settle(one).await
+    /// };
+    /// call(&budget).await?;
+    /// assert!(call(&budget).await.is_err(), "the session has used what it may");
+    /// budget.forget(Window::Session, "garden");
+    /// assert!(call(&budget).await.is_ok());
+    /// # Ok::<(), agent_core::Error>(()) }).unwrap();
+    /// ```
+    pub fn forget(&self, window: Window, id: &str) {
+        let kind = match window {
+            Window::Session => "session",
+            Window::User => "user",
+            Window::Run | Window::Day => return,
+        };
+        if self.0.windows.iter().any(|(known, _)| *known == window) {
+            let account = format!("{}/{kind}/{id}", self.0.name);
+            self.0.ledger.forget(&account, &format!("{account}\0"));
+        }
+    }
+
     /// Returns the name of a day's account; `since` is in days since 1970-01-01. Accounts older
     /// than the day before are deleted: a run that began yesterday may still be running.
     fn open_day(&self, since: u64) -> String {

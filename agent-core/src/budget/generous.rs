@@ -38,6 +38,11 @@ pub(crate) struct Generous {
 }
 
 impl Generous {
+    /// Returns the tokens of one message.
+    pub(crate) fn message(message: &Message) -> u64 {
+        self::message(message)
+    }
+
     /// Returns the tokens of the whole prompt.
     pub(crate) fn prompt(&mut self, system: Option<&SystemMessage>, tools: &ToolSpecs, messages: &History) -> u64 {
         self.tokens = match messages.since(&self.counted) {

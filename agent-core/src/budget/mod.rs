@@ -27,10 +27,12 @@ mod terms;
 use std::{
     fmt,
     sync::{Arc, LazyLock, Mutex, atomic::AtomicU64},
+    time::Duration,
 };
 
 pub(crate) use self::account::Account;
-use self::{account::LocalAccount, generous::Generous, terms::Terms};
+pub(crate) use self::generous::Generous;
+use self::{account::LocalAccount, terms::Terms};
 pub use self::{
     builder::{BudgetBuilder, Window},
     ledger::{Balance, Ledger, MemoryLedger},
@@ -235,6 +237,14 @@ impl Budget {
     pub fn run_caps(&self) -> Caps {
         let tightest = self.0.accounts.iter().fold(Caps::default(), |all, account| all.tighter(&account.caps));
         Caps { wall_time: tightest.wall_time, depth: tightest.depth, fan_out: tightest.fan_out, ..Caps::default() }
+    }
+}
+
+impl Budget {
+    /// The longest time that one run may take.
+    pub fn wall_time(&self) -> Option<Duration> {
+        let of_runs = self.0.windows.iter().filter(|(window, _)| *window == Window::Run).map(|(_, caps)| caps);
+        self.0.accounts.iter().map(|account| &account.caps).chain(of_runs).filter_map(|caps| caps.wall_time).min()
     }
 }
 

@@ -14,6 +14,8 @@ use crate::error::Result;
 #[must_use = "what is dropped is given back"]
 pub struct Reservation {
     amounts: Amounts,
+    /// Tokens of the prompt as they were counted for a model call; 0 if tokens are not limited.
+    pub(crate) prompt: u64,
     accounts: Arc<[Account]>,
     /// Receipts of the accounts in which the amounts are reserved, from the first on.
     receipts: Vec<u64>,
@@ -25,7 +27,7 @@ pub struct Reservation {
 impl Reservation {
     /// Creates a reservation that holds nothing yet.
     pub(super) fn new(amounts: Amounts, accounts: Arc<[Account]>) -> Self {
-        Self { amounts, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false, settled: None }
+        Self { amounts, prompt: 0, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false, settled: None }
     }
 
     /// Adds the receipt of the next account.

@@ -95,7 +95,12 @@ impl<'a> EngineCx<'a> {
         let run = &self.0.0;
         let storage = || CallStorage::new(&run.globals, &run.state);
         let storage = run.log.call_storage(call_id, storage);
-        RunCx(run.clone(), Scope::Call { id: call_id.clone(), storage })
+        RunCx(run.clone(), Scope::Call { id: call_id.clone(), storage }, self.0.2)
+    }
+
+    /// True within a model call, of this run or of one above it, for which a budget reserved.
+    pub fn is_in_reserved_call(self) -> bool {
+        self.0.is_in_reserved_call()
     }
 
     /// The run as a hook of the middleware at the position `at` of the stack has it: what that

@@ -83,13 +83,17 @@ impl Inbox {
         if state.closed {
             return Err(Error::new(ErrorKind::Stopped, "the run is over: start another one with the message"));
         }
+        let log = state.log.clone();
         for message in messages {
-            if let Some(log) = &state.log {
-                log.record_apart(entry(message.clone()));
+            if let Some(log) = &log {
+                log.record(entry(message.clone())); // before anybody can take the message
             }
             state.messages.push_back(message);
         }
-        drop(state);
+        drop(state); // sinks run in the flush, and may steer
+        if let Some(log) = log {
+            log.flush_apart();
+        }
         self.0.arrived.notify_waiters();
         Ok(())
     }

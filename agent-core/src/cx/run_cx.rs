@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -19,12 +19,12 @@ use super::{Ask, Clock, EngineCx, EngineKey, Inbox, Pause, Scope, clock::millis,
 use crate::{
     budget::Budget,
     deadlines::RunDeadline,
-    error::Result,
+    error::{Error, ErrorKind, Result},
     event::{Emitter, EventKind, EventSink},
     history::{History, ReplaceReason},
     log::RunLog,
     message::Message,
-    state::{Answer, BackgroundRun, Checkpoint, Question, RunIds, id_within},
+    state::{Answer, BackgroundRun, Checkpoint, Phase, Question, RunIds, id_within},
     storage::{GlobalStorage, Resources, State},
     usage::Usage,
 };
@@ -36,6 +36,9 @@ pub struct RunCx(
     pub(crate) Arc<Inner>,
     /// The part of the run that has it.
     pub(crate) Scope,
+    /// True within a model call for which a budget has reserved. Further model calls are part of that
+    /// call, so they must not wait for its end.
+    pub(crate) bool,
 );
 
 pub(crate) struct Inner {
@@ -48,8 +51,12 @@ pub(crate) struct Inner {
     pub(crate) resources: Resources,
     pub(crate) budget: Budget,
     pub(crate) deadline: Option<RunDeadline>,
+    /// True if the parent called this run within a model call for which a budget has reserved.
+    pub(crate) is_reserved: bool,
     /// Number of model calls with a reservation in this attempt.
     pub(crate) reserved: AtomicU32,
+    /// True once the run was warned that a model reports no usage.
+    pub(crate) warned_of_usage: AtomicBool,
     /// Values inherited from ancestors and for descendants: opaque except to `middleware::family`.
     pub(crate) family: Box<dyn Any + Send + Sync>,
     pub(crate) cancel: CancellationToken,
@@ -67,10 +74,9 @@ pub(crate) struct Inner {
     pub(crate) log: RunLog,
 }
 
-/// Requests that the run has not acted on yet: to stop, to answer, to wait.
+/// Requests that the run has not acted on yet: to answer, to wait.
 #[derive(Default)]
 pub(crate) struct PendingRequests {
-    pub(crate) stop: Option<String>,
     pub(crate) answers: BTreeMap<String, Answer>,
     pub(crate) asked: Vec<Question>,
     /// Questions of an attempt before a restart, by question id.
@@ -117,6 +123,17 @@ impl RunCx {
         self.0.step.load(Ordering::Acquire)
     }
 
+    /// True if an earlier attempt began the run: it goes on after a question, a pause or a restart. An
+    /// engine that drives a run again from its start makes the same attempt again.
+    pub fn is_resumed(&self) -> bool {
+        self.attempt() > 1
+    }
+
+    /// Number of the attempt at the run, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.0.log.resumed().saturating_add(1)
+    }
+
     // --- persistent data ---
 
     /// The persisted conversation. Excludes an open turn, whose tools are still running.
@@ -140,6 +157,25 @@ impl RunCx {
         self.0.log.commit().await
     }
 
+    /// Appends a message to the stored conversation, durably: the session has it when this returns,
+    /// and so do all further model calls. A request that was built before does not contain it.
+    ///
+    /// Hooks around model calls may use it. A hook that runs again, since its run is resumed, appends
+    /// again: put what must happen once into [`decide`](Self::decide).
+    ///
+    /// # Errors
+    /// [`History`](crate::ErrorKind::History) for a tool result or a message with calls, and while
+    /// the calls of a message are open: [`steer`](Self::steer) comes after them.
+    /// [`Store`](crate::ErrorKind::Store) if it cannot be persisted.
+    pub async fn append(&self, message: Message) -> Result<()> {
+        if let Phase::Tools(_) = self.0.log.phase() {
+            let message = "a message cannot come between tool calls and their results: use steer(..)";
+            return Err(Error::new(ErrorKind::History, message));
+        }
+        self.0.log.record_message(message)?;
+        self.0.log.commit().await
+    }
+
     /// State of this run, declared by the agent's schema.
     pub fn state(&self) -> &State {
         self.1.storage().map_or(&self.0.state, |call| &call.state)
@@ -154,7 +190,18 @@ impl RunCx {
     /// result.
     #[must_use]
     pub(crate) fn of_run(self) -> Self {
-        Self(self.0, Scope::Run)
+        Self(self.0, Scope::Run, self.2)
+    }
+
+    /// The run within a model call for which a budget reserved.
+    #[must_use]
+    pub(crate) fn in_reserved_call(&self) -> Self {
+        Self(self.0.clone(), self.1.clone(), true)
+    }
+
+    /// True within a model call, of this run or of one above it, for which a budget reserved.
+    pub(crate) fn is_in_reserved_call(&self) -> bool {
+        self.2 || self.0.is_reserved
     }
 
     /// Live handles.
@@ -184,6 +231,29 @@ impl RunCx {
         let value = self.0.log.decision(name, decide).await?;
         EngineCx(self).count_uncounted();
         Ok(value)
+    }
+
+    /// Like [`decide`](Self::decide), for a decision of any type that JSON can represent.
+    ///
+    /// ```
+    /// use agent_core::{Result, RunCx};
+    ///
+    /// async fn route(cx: &RunCx) -> Result<Vec<String>> {
+    ///     cx.decide_typed("route", async { Ok(vec!["north".to_owned()]) }).await
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`decide`](Self::decide); [`Config`](crate::ErrorKind::Config) if the value is not
+    /// JSON, or a recorded one has another type.
+    pub async fn decide_typed<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        decide: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T> {
+        let misfit = |e| Error::config(format!("decision '{name}' does not fit its type: {e}"));
+        let decide = async { serde_json::to_value(decide.await?).map_err(misfit) };
+        T::deserialize(self.decide(name, decide).await?).map_err(misfit)
     }
 
     /// Sleeps durably for `time`: when the run is driven again after a restart, it sleeps for the
@@ -250,14 +320,15 @@ impl RunCx {
     }
 
     /// Ends the run at its next boundary; `reason` becomes the exit reason. Only the first call has
-    /// an effect.
+    /// an effect. The request is journalled with the run's next entries, so it also holds after a
+    /// question, a pause or a restart.
     pub fn stop(&self, reason: impl Into<String>) {
-        self.pending().stop.get_or_insert(reason.into());
+        self.0.log.record_stop(reason.into());
     }
 
     /// The reason of a requested stop, if there is one.
     pub fn stop_requested(&self) -> Option<String> {
-        self.pending_if_any()?.stop.clone()
+        self.0.log.stop_requested()
     }
 
     /// Inserts a message before the next model call. A run that is about to finish continues for

@@ -104,7 +104,7 @@ impl RunCx {
     /// The same run, seen by a hook of the middleware at the position `at`, around the call `call`.
     pub(crate) fn in_hook(&self, hook: Hook, at: usize, call: Option<&Arc<str>>) -> Self {
         let at = u16::try_from(at).unwrap_or(u16::MAX);
-        Self(self.0.clone(), Scope::Hook { hook, at, call: call.cloned() })
+        Self(self.0.clone(), Scope::Hook { hook, at, call: call.cloned() }, self.2)
     }
 
     /// The owner of the sub-agents that code in this scope starts, as part of the call `call` if

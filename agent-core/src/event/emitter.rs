@@ -39,7 +39,7 @@ pub struct Emitter {
 struct Inner {
     ids: Arc<RunIds>,
     above: Option<Emitter>,
-    sinks: RwLock<Vec<Attached>>,
+    sinks: RwLock<Arc<[Arc<Attached>]>>,
     has_sinks: AtomicBool,
 }
 
@@ -63,7 +63,7 @@ impl Emitter {
     /// Creates the emitter of the run `ids`, which also publishes through `above`, the emitter of
     /// the parent run.
     pub fn new(ids: Arc<RunIds>, hub: EventHub, above: Option<Self>) -> Self {
-        let sinks = RwLock::default();
+        let sinks = RwLock::new(Arc::default());
         hub.set_root(&ids);
         Self { hub, run: Arc::new(Inner { ids, above, sinks, has_sinks: AtomicBool::new(false) }) }
     }
@@ -77,8 +77,10 @@ impl Emitter {
     /// entries that are not durable yet.
     pub fn attach(&self, sink: Arc<dyn EventSink>) {
         let projector = Mutex::new(Projector::for_run(&self.run.ids));
-        let attached = Attached { projector, sink, detached: AtomicBool::new(false) };
-        self.run.sinks.write().unwrap_or_else(PoisonError::into_inner).push(attached);
+        let attached = Arc::new(Attached { projector, sink, detached: AtomicBool::new(false) });
+        let mut sinks = self.run.sinks.write().unwrap_or_else(PoisonError::into_inner);
+        *sinks = sinks.iter().cloned().chain([attached]).collect();
+        drop(sinks);
         self.run.has_sinks.store(true, Ordering::Release);
     }
 
@@ -151,7 +153,8 @@ impl Emitter {
     fn each_sink(&self, send: impl Fn(&Attached) -> bool) {
         let mut failed = 0;
         for emitter in self.chain().filter(|e| e.run.has_sinks.load(Ordering::Acquire)) {
-            let sinks = emitter.run.sinks.read().unwrap_or_else(PoisonError::into_inner);
+            // No lock is held while they run: a sink may attach another one.
+            let sinks = emitter.run.sinks.read().unwrap_or_else(PoisonError::into_inner).clone();
             let live = sinks.iter().filter(|attached| !attached.detached.load(Ordering::Acquire));
             failed += live.filter(|attached| !send(attached)).count();
         }

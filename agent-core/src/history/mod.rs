@@ -20,7 +20,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use self::list::List;
-pub(crate) use self::repair::NO_RESULT;
+pub(crate) use self::repair::{NO_RESULT, RESULT_LOST, UNKNOWN_OUTCOME};
 pub use self::{reason::ReplaceReason, repair::Repair};
 use crate::{
     error::{Error, ErrorKind, Result},

@@ -34,7 +34,16 @@ pub enum Repair {
     EmptyMessage,
 }
 
-/// Error result of a call whose outcome is unknown.
+/// Error result of a call that was begun and has no result: whether it had its effect is unknown.
+pub const UNKNOWN_OUTCOME: &str =
+    "An earlier attempt at this call was cut off. It is not known whether it happened, and it was not repeated.";
+
+/// Error result of a call that ran and whose result no hook has released: it may contain what hooks
+/// remove.
+pub const RESULT_LOST: &str =
+    "The call ran, but the run was cut off before its result was released. It was not repeated.";
+
+/// Error result of a call for which the history has no result.
 pub const NO_RESULT: &str = "No result was recorded: the call was interrupted.";
 
 pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (Vec<Message>, Vec<Repair>) {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::{
     amounts::Amounts,
-    history::{History, NO_RESULT},
+    history::{History, NO_RESULT, RESULT_LOST, UNKNOWN_OUTCOME},
     journal::{Entry, EntryBody},
-    message::{AssistantMessage, Message, ToolMessage},
+    message::{AssistantMessage, Message, ToolCall, ToolMessage},
     state::{
-        Answer, Begun, CallState, ChildRun, Exit, ExitReason, PendingTurn, Phase, RunIds, RunState, RunStatus,
-        id_within,
+        Answer, Begun, CallState, ChildRun, Exit, ExitReason, PendingCall, PendingTurn, Phase, RunIds, RunState,
+        RunStatus, id_within,
     },
-    tooling::{CallResult, ToolOutput},
+    tooling::{CallResult, Effect, ToolOutput},
 };
 
 impl RunState {
@@ -46,6 +46,7 @@ impl RunState {
                 self.accept(*step, message.as_ref(), exit.as_deref().cloned());
             }
             EntryBody::ExitDeclined {} => self.leave_exit(),
+            EntryBody::StopRequested { reason } => drop(self.stop.get_or_insert_with(|| reason.clone().into())),
             EntryBody::ToolStarted { call_id, name, effect, attempt } => {
                 self.begun.insert(call_id.to_string(), Begun::new(*effect, attempt.clone()));
                 self.trail.counted.entry(call_id.clone()).or_insert_with(|| name.clone());
@@ -107,12 +108,13 @@ impl RunState {
         !self.trail.undone && !matches!(self.trail.status, Some(RunStatus::Finished(_)))
     }
 
-    /// Returns the conversation including an open turn; unanswered calls get the result
-    /// [`NO_RESULT`].
+    /// Returns the conversation including an open turn. A call without an answer gets the error result
+    /// [`RESULT_LOST`] if its tool gave a result, [`UNKNOWN_OUTCOME`] if it was begun and may have had
+    /// its effect, or else [`NO_RESULT`].
     pub(crate) fn closed_history(&self) -> History {
         let mut history = self.history.clone();
         if let Phase::Tools(turn) = &self.phase {
-            push_turn(&mut history, turn);
+            push_turn(&mut history, &turn.message, self.closed_turn(turn));
         }
         history
     }
@@ -123,6 +125,7 @@ impl RunState {
         self.phase = Phase::BeforeModel;
         self.answered.clear();
         self.finished.clear();
+        self.stop = None;
     }
 
     /// Adds the time since the last entry to the run's active time. Time between two attempts does
@@ -149,6 +152,7 @@ impl RunState {
 
     fn resume(&mut self, attempt: &str) {
         self.attempt = Some(attempt.into());
+        self.resumed = self.resumed.saturating_add(1);
         self.trail.status = None;
         self.steering.clear(); // messages still pending are recorded again
         std::mem::take(&mut self.trail.reserved).into_values().for_each(|lost| self.spend(lost));
@@ -230,7 +234,8 @@ impl RunState {
     /// Appends an open turn to the conversation.
     fn close_turn(&mut self) {
         if let Phase::Tools(turn) = &self.phase {
-            push_turn(&mut self.history, turn);
+            let (message, results) = (turn.message.clone(), self.closed_turn(turn));
+            push_turn(&mut self.history, &message, results);
             self.phase = Phase::BeforeModel;
         }
     }
@@ -274,17 +279,28 @@ fn push(history: &mut History, message: Message) {
     }
 }
 
-/// Appends a turn, with an error result for each unanswered call.
-fn push_turn(history: &mut History, turn: &PendingTurn) {
-    let calls = turn.message.calls().zip(&turn.calls);
-    let results = calls.map(|(call, pending)| match &pending.state {
-        CallState::Done(output) => CallResult::new(call.id.clone(), call.name.clone(), output.clone()).to_message(),
-        _ => ToolMessage::text(call.id.clone(), call.name.clone(), NO_RESULT, true),
-    });
-    let results: Vec<_> = results.collect();
-    if history.push_turn(turn.message.clone(), results.clone()).is_err() {
-        let turn =
-            std::iter::once(Message::Assistant(turn.message.clone())).chain(results.into_iter().map(Message::Tool));
+impl RunState {
+    /// Returns the messages of an open turn: the model's, and the result of each call.
+    fn closed_turn(&self, turn: &PendingTurn) -> Vec<ToolMessage> {
+        let calls = turn.message.calls().zip(&turn.calls);
+        let result = |(call, pending): (&ToolCall, &PendingCall)| {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            let text = match (&pending.state, self.begun.get(&*call.id)) {
+                (CallState::Done(output), _) => return CallResult::new(id, name, output.clone()).to_message(),
+                _ if self.finished.contains_key(&*call.id) => RESULT_LOST,
+                (_, Some(begun)) if begun.effect != Effect::Pure => UNKNOWN_OUTCOME,
+                _ => NO_RESULT,
+            };
+            ToolMessage::text(id, name, text, true)
+        };
+        calls.map(result).collect()
+    }
+}
+
+/// Appends a turn with its results.
+fn push_turn(history: &mut History, message: &AssistantMessage, results: Vec<ToolMessage>) {
+    if history.push_turn(message.clone(), results.clone()).is_err() {
+        let turn = std::iter::once(Message::Assistant(message.clone())).chain(results.into_iter().map(Message::Tool));
         *history = History::import(history.iter().cloned().chain(turn)).0;
     }
 }

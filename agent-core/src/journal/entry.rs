@@ -127,6 +127,11 @@ pub enum EntryBody {
     },
     /// A hook declined the run's end: the model is called again.
     ExitDeclined {},
+    /// A hook or a tool asked the run to end at its next boundary. Only the first request counts.
+    StopRequested {
+        /// Exit reason of the run.
+        reason: Box<str>,
+    },
     /// A tool is about to run. Records the intent, before the effect.
     ToolStarted {
         /// Id of the call.
@@ -285,6 +290,11 @@ pub enum EntryBody {
 }
 
 impl EntryBody {
+    /// True for an entry that comes at any time and belongs to no step's batch.
+    pub(crate) fn is_of_no_step(&self) -> bool {
+        matches!(self, Self::Steered { .. } | Self::SubAgentReported { .. })
+    }
+
     /// Returns the entries that append a turn of another conversation to a history: the message
     /// with its calls, and their results.
     pub fn of_turn(message: AssistantMessage, results: &[ToolMessage]) -> Vec<Self> {

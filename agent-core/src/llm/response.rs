@@ -29,6 +29,9 @@ pub struct ModelResponse {
     /// ratings, sources.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
+    /// True if a cache gave the answer and no model was called. Not persisted.
+    #[serde(skip)]
+    pub cached: bool,
     /// Verdict of `after_model` hooks for the executor's loop. Not persisted.
     #[serde(skip)]
     pub verdict: Verdict,
@@ -46,6 +49,7 @@ impl ModelResponse {
             model: None,
             id: None,
             details: Map::new(),
+            cached: false,
             verdict: Verdict::Proceed,
         }
     }

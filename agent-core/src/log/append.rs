@@ -110,17 +110,15 @@ impl RunLog {
         Some(Sent { ack, count, entries: watched, emitter: self.0.emitter.clone() })
     }
 
-    /// Records an entry that belongs to no step. Flushes it at once unless other entries are
-    /// pending: a step's entries must stay in one batch.
-    pub(crate) fn record_apart(&self, body: EntryBody) {
+    /// Flushes unless entries of a step are pending: a step's entries must stay in one batch.
+    pub(crate) fn flush_apart(&self) {
         // A failure is reported by the run's next commit.
         let _ = self.0.tree.outbox().send(|| {
-            let mut open = self.open();
-            self.record_in(&mut open, body);
-            if open.pending.len() > 1 {
-                return Ok(None);
+            let open = self.open();
+            match open.pending.iter().all(|entry| entry.body.is_of_no_step()) {
+                true => Ok(self.append(&*self.own_writer()?, open)),
+                false => Ok(None),
             }
-            Ok(self.append(&*self.own_writer()?, open))
         });
         // The task that drives the tree polls the acknowledgement, and may be waiting for something
         // else.

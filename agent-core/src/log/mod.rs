@@ -311,6 +311,24 @@ impl RunLog {
         fits
     }
 
+    /// Records that the run is to end at its next boundary, unless that was recorded before.
+    pub(crate) fn record_stop(&self, reason: String) {
+        let mut open = self.open();
+        if self.stop_requested().is_none() {
+            self.record_in(&mut open, EntryBody::StopRequested { reason: reason.into() });
+        }
+    }
+
+    /// Returns the reason for which the run is to end at its next boundary, if there is one.
+    pub(crate) fn stop_requested(&self) -> Option<String> {
+        self.look(|_, state| state.stop.clone())
+    }
+
+    /// Number of times that the run was resumed.
+    pub(crate) fn resumed(&self) -> u32 {
+        self.look(|_, state| state.resumed)
+    }
+
     /// Records that another conversation replaces the run's history.
     pub fn record_history(&self, history: History, reason: ReplaceReason) {
         let mut open = self.open();

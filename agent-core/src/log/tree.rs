@@ -32,7 +32,8 @@ struct Shared {
 impl Tree {
     pub(super) fn new(journal: Arc<dyn Journal>) -> Self {
         let began = (system_now(), Instant::now());
-        Self(Arc::new(Shared { journal, outbox: Outbox::default(), index: Mutex::default(), began }))
+        let index = Mutex::new(SessionIndex::live());
+        Self(Arc::new(Shared { journal, outbox: Outbox::default(), index, began }))
     }
 
     /// The journal that stores the tree's entries.

@@ -89,6 +89,7 @@ use crate::{
     model::ModelRequest,
     request::SubAgent,
     state::{Exit, RunEnd},
+    storage::StateSchema,
     tool::{Tool, ToolBatch, ToolRequest},
     tooling::{ToolOutput, ToolResults},
 };
@@ -181,16 +182,43 @@ pub trait Middleware: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// State keys that the middleware contributes to the agent: what it keeps for each run.
+    ///
+    /// ```
+    /// use agent_core::{
+    ///     Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, StateField, StateSchema, async_trait,
+    /// };
+    ///
+    /// struct CountSteps;
+    ///
+    /// #[async_trait]
+    /// impl Middleware for CountSteps {
+    ///     fn state(&self) -> StateSchema {
+    ///         StateSchema::default().key("steps_seen", StateField::of::<u32>().default_value(0))
+    ///     }
+    ///
+    ///     async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+    ///         cx.state().set_value("steps_seen", cx.step().into(), None)?;
+    ///         Ok(Flow::Continue)
+    ///     }
+    /// }
+    /// ```
+    fn state(&self) -> StateSchema {
+        StateSchema::default()
+    }
+
     /// Sub-agents that the middleware contributes to the agent.
     fn sub_agents(&self) -> Vec<SubAgent> {
         Vec::new()
     }
 
     hooks! {
-        /// Called once per run, outermost first.
+        /// Called once per attempt at the run, outermost first: also when the run is resumed after a
+        /// question, a pause or a restart ([`RunCx::is_resumed`]). Work that must happen once per run
+        /// belongs into [`decide`](RunCx::decide).
         async fn before_agent(&self, cx: &RunCx) -> Result<()>;
 
-        /// Called once per run, innermost first, for every kind of end and every middleware whose
+        /// Called once per attempt, innermost first, for every kind of end and every middleware whose
         /// `before_agent` ran. May change the end.
         async fn after_agent(&self, cx: &RunCx, end: &mut Result<RunEnd>) -> Result<()>;
 

@@ -6,12 +6,14 @@ use std::sync::{Arc, PoisonError, atomic::Ordering};
 use super::ModelRequest;
 use crate::{
     amounts::Amounts,
-    budget::{Account, Balance, Budget, Refused, Reservation, used_up},
+    budget::{Account, Balance, Budget, Generous, Refused, Reservation, used_up},
     cx::EngineCx,
     error::{Error, ErrorKind, Result},
+    event::EventKind,
     future::boxed,
     journal::EntryBody,
     llm::{ModelInfo, ModelResponse},
+    message::Message,
     usage::Usage,
 };
 
@@ -52,6 +54,18 @@ impl EngineCx<'_> {
     }
 }
 
+impl EngineCx<'_> {
+    /// Completes the usage of an answer whose provider did not report it, so that it counts: the
+    /// call itself and, if the reservation limits tokens, an estimate of them. Warns once per run.
+    pub fn complete_usage(self, reserved: Option<&Reservation>, response: &mut ModelResponse) {
+        let is_estimated = self.0.budget().complete_usage(reserved, response);
+        if is_estimated && !self.0.0.warned_of_usage.swap(true, Ordering::Relaxed) {
+            let message = "the model reports no usage: the budget counts an estimate of its tokens".into();
+            self.0.emit(EventKind::Warning { message });
+        }
+    }
+}
+
 impl Budget {
     /// Reserves the upper bound of a model call: the tokens of its prompt according to the budget's
     /// counter, the longest answer that it may get, and the cost of both. Returns `None` if nothing
@@ -59,7 +73,8 @@ impl Budget {
     ///
     /// If less is left, `max_tokens` is lowered accordingly: the call needs at least one answer
     /// token. If enough would be left without the reservations of running calls, the method waits
-    /// for them.
+    /// for them, unless the request is itself part of a reserved call: then the answer is limited to
+    /// what is left beside them.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] with the context key `budget` if not enough is left;
@@ -74,8 +89,9 @@ impl Budget {
         loop {
             let wanted = self.amounts(&call, answer)?;
             match self.try_reserve(wanted).await {
-                Ok(reservation) => {
-                    req.reserved = true;
+                Ok(mut reservation) => {
+                    reservation.prompt = call.prompt;
+                    req.cx = req.cx.in_reserved_call();
                     if answer < call.answer || (call.tell && call.counts_tokens()) {
                         Arc::make_mut(&mut req.params).max_tokens = Some(answer);
                     }
@@ -85,7 +101,9 @@ impl Budget {
                 Err(Refused::By(index)) => {
                     let account = &self.0.accounts[index];
                     let Balance { settled, reserved } = account.balance().await?;
-                    let waits = account.caps.refusal(settled, wanted).is_none() && reserved != Amounts::none();
+                    let may_fit = account.caps.refusal(settled, wanted).is_none() && reserved != Amounts::none();
+                    // The end of a call that waits for this one would never come.
+                    let waits = may_fit && !req.is_reserved();
                     watched = match watched.take() {
                         // Running calls may release something. The account was watched before this
                         // attempt, so no change was missed.
@@ -97,8 +115,9 @@ impl Budget {
                     };
                     answer = call.answer;
                     for account in self.0.accounts.iter() {
-                        let Balance { settled, .. } = account.balance().await?;
-                        answer = self.fitting(&call, account, settled, answer)?;
+                        let Balance { settled, reserved } = account.balance().await?;
+                        let used = if req.is_reserved() { settled.plus(reserved) } else { settled };
+                        answer = self.fitting(&call, account, used, answer)?;
                     }
                 }
             }
@@ -142,24 +161,50 @@ impl Budget {
 
     /// Settles the reservation of a call of `model`, if there is one: with the usage of the answer,
     /// with only the call itself if the provider rejected it, and in full if the usage is unknown.
+    /// The use counts as soon as this method is called. The future completes once the ledger has it,
+    /// so that an answer can be recorded before that.
     ///
     /// # Errors
     /// [`ErrorKind::Store`] if a ledger failed.
-    pub async fn settle_model_call(
+    pub fn settle_model_call(
         &self,
         reserved: Option<Reservation>,
         model: Option<&ModelInfo>,
         answered: &Result<ModelResponse>,
-    ) -> Result<()> {
-        let Some(reserved) = reserved else { return Ok(()) };
+    ) -> impl Future<Output = Result<()>> + Send + use<> {
         let used = match answered {
             Ok(response) => Some(self.used_by(model, response)),
             Err(e) => self.used_by_failed(e),
         };
-        match used {
-            Some(used) => reserved.settle(used).await,
-            None => Ok(()), // dropped: settled in full
+        // A reservation that is dropped is settled in full.
+        let settling = reserved.zip(used).map(|(reserved, used)| boxed(|| reserved.settle(used)));
+        async {
+            match settling {
+                Some(settling) => settling.await,
+                None => Ok(()),
+            }
         }
+    }
+
+    /// Completes the usage of an answer whose provider did not report it: the call itself and, if the
+    /// reservation limits tokens, an estimate of the prompt and the answer by the budget's counter.
+    /// Returns true if tokens were estimated. An answer from a cache used nothing.
+    pub(crate) fn complete_usage(&self, reserved: Option<&Reservation>, response: &mut ModelResponse) -> bool {
+        if response.cached {
+            return false;
+        }
+        let prompt = reserved.map_or(0, |reserved| reserved.prompt);
+        let is_unknown = response.usage.total() == 0 && prompt > 0;
+        if is_unknown {
+            let answer = Message::Assistant(response.message.clone());
+            let answer = match &self.0.terms.counter {
+                Some(counter) => counter.message(&answer),
+                None => Generous::message(&answer),
+            };
+            (response.usage.input, response.usage.output) = (prompt, answer);
+        }
+        response.usage.calls = response.usage.calls.max(1);
+        is_unknown
     }
 
     /// Collects the facts known before the call.
@@ -195,14 +240,14 @@ impl Budget {
     }
 
     /// Returns the longest answer, up to `most`, with which the call fits into the account besides
-    /// the `settled` amounts.
-    fn fitting(&self, call: &Call, account: &Account, settled: Amounts, most: u64) -> Result<u64> {
-        let fits = |answer| self.amounts(call, answer).map(|wanted| account.caps.refusal(settled, wanted).is_none());
+    /// the `used` amounts.
+    fn fitting(&self, call: &Call, account: &Account, used: Amounts, most: u64) -> Result<u64> {
+        let fits = |answer| self.amounts(call, answer).map(|wanted| account.caps.refusal(used, wanted).is_none());
         if fits(most)? {
             return Ok(most);
         }
         if !fits(1)? {
-            return Err(used_up(&account.caps, settled, self.amounts(call, 1)?));
+            return Err(used_up(&account.caps, used, self.amounts(call, 1)?));
         }
         let (mut fitting, mut over) = (1, most);
         while over - fitting > 1 {

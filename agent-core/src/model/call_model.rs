@@ -34,12 +34,16 @@ impl RunCx {
             let message = "a replay asks no model: a call of a model beside the agent's own belongs into decide(..)";
             return Err(Error::new(ErrorKind::NonDeterminism, message));
         }
+        if self.is_in_reserved_call() {
+            request.cx = request.cx.in_reserved_call();
+        }
         let (info, reserved) = (request.model.clone(), EngineCx(self).reserve_model_call(&mut request).await?);
-        let answered = model.call(request).await;
-        if let Ok(response) = &answered {
+        let mut answered = model.call(request).await;
+        if let Ok(response) = &mut answered {
+            EngineCx(self).complete_usage(reserved.as_ref(), response);
             self.0.log.record_side_call(response.usage);
         }
-        self.budget().settle_model_call(reserved, info.as_deref(), &answered).await?;
-        answered
+        let settled = self.budget().settle_model_call(reserved, info.as_deref(), &answered).await;
+        answered.and_then(|response| settled.map(|()| response))
     }
 }

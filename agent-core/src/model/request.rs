@@ -35,9 +35,6 @@ pub struct ModelRequest {
     pub sink: ChunkSink,
     /// True if an earlier process, or an attempt before a question was answered, began this call.
     pub resumed: bool,
-    /// True once the budget has reserved this call; layers that issue another call must reserve for
-    /// it.
-    pub reserved: bool,
 }
 
 impl ModelRequest {
@@ -55,7 +52,6 @@ impl ModelRequest {
             stream: false,
             sink: ChunkSink::default(),
             resumed: false,
-            reserved: false,
         }
     }
 
@@ -63,6 +59,12 @@ impl ModelRequest {
     pub(crate) fn in_wrap(mut self, at: usize) -> Self {
         self.cx = self.cx.in_hook(Hook::WrapModel, at, None);
         self
+    }
+
+    /// True once a budget has reserved this call. A layer that issues another call must reserve for
+    /// it.
+    pub fn is_reserved(&self) -> bool {
+        self.cx.is_in_reserved_call()
     }
 
     /// Returns the number of prompt tokens according to `counter`.

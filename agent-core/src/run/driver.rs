@@ -44,6 +44,9 @@ pub struct RunParts {
     pub budget: Budget,
     /// Deadline of the run.
     pub deadline: Option<RunDeadline>,
+    /// True if a model call of an ancestor, for which a budget has reserved, waits for this run. The
+    /// run's own model calls then do not wait for allowance.
+    pub is_reserved: bool,
     /// Agents that the run may call.
     pub sub_agents: SubAgents,
     /// Middlewares inherited from ancestors.
@@ -81,6 +84,7 @@ impl RunParts {
             resources: Resources::default(),
             budget: Budget::default(),
             deadline: None,
+            is_reserved: false,
             sub_agents: SubAgents::default(),
             inherited: Arc::new([]),
             for_descendants: Arc::new([]),
@@ -113,7 +117,9 @@ impl RunDriver {
             resources: parts.resources,
             budget: parts.budget,
             deadline: parts.deadline,
+            is_reserved: parts.is_reserved,
             reserved: AtomicU32::new(0),
+            warned_of_usage: AtomicBool::new(false),
             family: Box::new(Family {
                 sub_agents: parts.sub_agents,
                 inherited: parts.inherited,
@@ -129,7 +135,7 @@ impl RunDriver {
             log: parts.log,
             key: parts.key,
         });
-        let cx = RunCx(run, Scope::Run);
+        let cx = RunCx(run, Scope::Run, false);
         if !(parts.answers.is_empty() && parts.background.is_empty() && parts.questions.is_empty()) {
             let mut pending = cx.pending();
             (pending.answers, pending.background) = (parts.answers, parts.background);

@@ -267,7 +267,7 @@ impl ToolRequest {
     /// # Errors
     /// Those of [`RunCx::call_sub_agent`].
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
-        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await
+        self.sub_run(SubAgentCall::new(key, message)).await?.finish().await?.complete()
     }
 }
 
@@ -282,8 +282,9 @@ impl RunCx {
     /// # Errors
     /// [`ErrorKind::SubAgentNotFound`]; those of the sub-agent; [`ErrorKind::Interrupted`] with its
     /// checkpoint if it waits; [`ErrorKind::Middleware`] if it waits in `after_agent`, which is not
-    /// entered again.
+    /// entered again; [`ErrorKind::Tool`] if it [ended early](Finished::complete): its budget, its
+    /// steps or its time were used up.
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
-        SubRuns::of(self).begin(SubAgentCall::new(key, message)).await?.finish().await
+        SubRuns::of(self).begin(SubAgentCall::new(key, message)).await?.finish().await?.complete()
     }
 }

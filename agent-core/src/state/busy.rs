@@ -36,8 +36,11 @@ pub enum WhenBusy {
 /// Policy for a run with new messages that finds the agent's newest run in the session waiting for
 /// answers.
 ///
-/// Set on the agent's builder or on the request; the request wins. A run that was paused,
-/// cancelled, or failed is not waiting.
+/// A run also waits if it failed, or died with its process, while a call was running whose
+/// repetition is not safe: its next attempt asks whether that call had its effect. Otherwise a run
+/// that was paused, cancelled, or failed is not waiting.
+///
+/// Set on the agent's builder or on the request; the request wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -48,7 +51,7 @@ pub enum WhenWaiting {
     #[default]
     Reject,
     /// Run. The questions stay unanswered, and the model is informed that the calls they were about
-    /// gave no result.
+    /// gave no result, or that their outcome is unknown.
     Supersede,
 }
 

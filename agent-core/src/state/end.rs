@@ -84,6 +84,16 @@ pub enum ExitReason {
     Other(serde_json::Value),
 }
 
+impl ExitReason {
+    /// True unless a limit ended the run before it was done, or there was no whole answer.
+    pub fn is_complete(&self) -> bool {
+        !matches!(
+            self,
+            Self::Empty | Self::StepLimit | Self::Budget | Self::Deadline | Self::Length | Self::ContentFilter
+        )
+    }
+}
+
 impl std::fmt::Display for ExitReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -149,6 +159,31 @@ impl Finished {
         self.history.iter().next_back()
     }
 
+    /// Returns the finished run, unless it ended early: at a limit on steps, budget, time or length, or
+    /// because the provider withheld the answer or the model gave none. The answer of such a run is
+    /// incomplete, and often empty.
+    ///
+    /// ```
+    /// use agent_core::{ExitReason, Finished, History, RunIds};
+    ///
+    /// let end = |reason| Finished::new(RunIds::root("helper", "s1"), "so far", reason, History::default());
+    /// assert!(end(ExitReason::Text).complete().is_ok());
+    /// let e = end(ExitReason::Budget).complete().expect_err("it is incomplete");
+    /// assert_eq!(e.message(), "agent 'helper' ended before it was done (budget); its answer so far: so far");
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Tool`], which a model can handle, with the context key `exit_reason`.
+    pub fn complete(self) -> Result<Self, Error> {
+        if self.reason.is_complete() {
+            return Ok(self);
+        }
+        let (agent, reason) = (&self.ids.agent, &self.reason);
+        let so_far = if self.answer.is_empty() { "none" } else { &self.answer };
+        let message = format!("agent '{agent}' ended before it was done ({reason}); its answer so far: {so_far}");
+        Err(Error::tool(message).with_context("exit_reason", reason.to_string()))
+    }
+
     /// Deserialises the final text, for an agent that answers in JSON.
     ///
     /// # Errors
@@ -163,6 +198,37 @@ impl Finished {
 }
 
 impl RunEnd {
+    /// Returns the finished run, for use with `?`.
+    ///
+    /// ```
+    /// use agent_core::{ExitReason, Finished, History, RunEnd, RunIds};
+    ///
+    /// let finished = Finished::new(RunIds::root("helper", "s1"), "42", ExitReason::Text, History::default());
+    /// let end = RunEnd::Finished(Box::new(finished));
+    /// assert_eq!(end.into_result()?.answer, "42");
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`] with its questions if the run waits for answers or is paused, and
+    /// [`ErrorKind::Cancelled`] if it was cancelled; each with the checkpoint.
+    pub fn into_result(self) -> Result<Finished, Error> {
+        match self {
+            Self::Finished(finished) => Ok(*finished),
+            Self::Interrupted(c) => Err(Error::waiting(c.questions.clone()).with_checkpoint(*c)),
+            Self::Paused(c) => Err(Error::new(ErrorKind::Interrupted, "the run was paused").with_checkpoint(*c)),
+            Self::Cancelled(c) => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled").with_checkpoint(*c)),
+        }
+    }
+
+    /// Returns the final text of a run that finished and did not end early.
+    ///
+    /// # Errors
+    /// Those of [`into_result`](Self::into_result) and [`Finished::complete`].
+    pub fn text(self) -> Result<String, Error> {
+        Ok(self.into_result()?.complete()?.answer)
+    }
+
     /// Returns the finished run.
     ///
     /// # Errors

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, BackgroundRun, Begun, ChildRun, Phase, Question, RunIds, Trail};
+use super::{Answer, BackgroundRun, Begun, CallState, ChildRun, Phase, Question, RunIds, Trail};
 use crate::{
     amounts::Amounts,
     error::{Error, Result},
     history::History,
     llm::ModelResponse,
     message::Message,
-    tooling::ToolOutput,
+    tooling::{Effect, ToolOutput},
     usage::Usage,
 };
 
@@ -58,6 +58,12 @@ pub struct RunState {
     /// Storage that the hierarchy shares; only in the root's checkpoint, since sub-agents share it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub globals: Option<BTreeMap<String, Value>>,
+    /// Number of times that the run was resumed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub resumed: u32,
+    /// Reason for which the run is to end at its next boundary, if a hook or a tool asked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
     /// Questions that must be answered before the run continues.
     #[serde(default)]
     pub questions: Vec<Question>,
@@ -142,6 +148,8 @@ impl RunState {
             history: History::default(),
             state: BTreeMap::new(),
             globals: None,
+            resumed: 0,
+            stop: None,
             questions: Vec::new(),
             answers: BTreeMap::new(),
             finished: BTreeMap::new(),
@@ -171,6 +179,28 @@ impl RunState {
         let counted =
             Amounts::none().tokens(self.tree_usage.total()).cost(cost).model_calls(calls).tool_calls(tool_calls);
         counted.max(self.spent)
+    }
+
+    /// The ids of calls, of the run and of the sub-agents that it waits for, that were begun and have no
+    /// result, and whose repetition would not be safe: it is unknown whether they had their effect.
+    ///
+    /// ```
+    /// use agent_core::{Checkpoint, RunIds};
+    ///
+    /// let checkpoint = Checkpoint::new(RunIds::root("assistant", "garden"), "");
+    /// assert!(checkpoint.in_doubt().is_empty());
+    /// ```
+    pub fn in_doubt(&self) -> Vec<&str> {
+        let is_safe = |begun: &Begun| matches!(begun.effect, Effect::Pure | Effect::Idempotent);
+        let turn = match &self.phase {
+            Phase::Tools(turn) => turn.calls.as_slice(),
+            _ => &[],
+        };
+        let own = turn.iter().filter(|call| self.begun.get(&*call.call_id).is_some_and(|begun| !is_safe(begun)));
+        let own = own.filter(|call| !matches!(call.state, CallState::Done(_))).map(|call| &*call.call_id);
+        let children = self.children.iter().filter_map(|child| child.checkpoint.as_deref());
+        let background = self.background.iter().filter_map(|run| run.checkpoint.as_deref());
+        own.chain(children.chain(background).flat_map(Self::in_doubt)).collect()
     }
 
     /// Replaces a message of the conversation, for example in a fork.

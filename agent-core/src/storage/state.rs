@@ -141,6 +141,27 @@ impl StateSchema {
     /// names.
     pub const RESERVED: [&'static str; 9] = RESERVED;
 
+    /// Adds the keys of another schema. For a key that both declare, the other's field is used.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Adds the keys of another schema, which must not be declared here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) if a key is declared twice.
+    pub fn extend(&mut self, other: Self) -> Result<()> {
+        for (name, field) in other.0 {
+            if self.0.contains_key(&name) {
+                return Err(Error::config(format!("state key '{name}' is declared twice; rename one")));
+            }
+            self.0.insert(name, field);
+        }
+        Ok(())
+    }
+
     /// Returns the field under `name`.
     pub fn get(&self, name: &str) -> Option<&StateField> {
         self.0.get(name)

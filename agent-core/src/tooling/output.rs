@@ -66,7 +66,33 @@ impl ToolOutput {
         &self.parts
     }
 
-    /// The content for the model, mutable; shared content is copied first.
+    /// Edits every text of the output: the content for the model and, in the value for programs, all
+    /// strings and the names of fields. Use it to redact: an edit of the content alone leaves the
+    /// value as it is, and events, the state and programs read that.
+    ///
+    /// ```
+    /// use agent_core::ToolOutput;
+    /// use serde_json::json;
+    ///
+    /// let mut out = ToolOutput::value(json!({"result": "the key is s3cret", "keys": ["s3cret"]}));
+    /// out.edit_text(|text| text.replace("s3cret", "[hidden]"));
+    /// assert!(!out.to_text().contains("s3cret"));
+    /// assert_eq!(out.as_value(), Some(&json!({"result": "the key is [hidden]", "keys": ["[hidden]"]})));
+    /// ```
+    pub fn edit_text(&mut self, edit: impl Fn(&str) -> String) {
+        for part in self.content_mut() {
+            if let Part::Text(text) = part {
+                text.text = edit(&text.text);
+                text.raw = None; // a provider's own form of it
+            }
+        }
+        if let Some(value) = &mut self.value {
+            edit_value(Arc::make_mut(value), &edit);
+        }
+    }
+
+    /// The content for the model, mutable; shared content is copied first. The value for programs
+    /// stays as it is: to redact, use [`edit_text`](Self::edit_text).
     pub fn content_mut(&mut self) -> &mut Vec<Part> {
         Arc::make_mut(&mut self.parts)
     }
@@ -93,7 +119,26 @@ impl ToolOutput {
 
     /// True if both share the same memory, and hence are equal.
     pub fn ptr_eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.parts, &other.parts) && self.is_error == other.is_error
+        let is_same_value = match (&self.value, &other.value) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        Arc::ptr_eq(&self.parts, &other.parts) && is_same_value && self.is_error == other.is_error
+    }
+}
+
+fn edit_value(value: &mut Value, edit: &impl Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = edit(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| edit_value(item, edit)),
+        Value::Object(fields) => {
+            let edited = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                edit_value(&mut value, edit);
+                (edit(&name), value)
+            });
+            *fields = edited.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

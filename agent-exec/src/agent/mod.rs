@@ -155,7 +155,7 @@ impl Agent {
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent has no store.
     pub fn sessions(&self) -> Result<Sessions> {
-        Ok(Sessions::of(self.journal()?.clone()))
+        Ok(Sessions::of(self.journal()?.clone(), self.parts.budget.clone()))
     }
 
     /// Forks the newest run of `session` after its step `step` (0 is before the first): returns its

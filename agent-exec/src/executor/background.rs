@@ -6,20 +6,20 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use agent_core::{Result, RunCx};
+use agent_core::{Error, ErrorKind, EventKind, Result, RunCx};
 use tokio::{
-    task::JoinSet,
+    task::{JoinError, JoinSet},
     time::{Sleep, sleep_until},
 };
 use tokio_util::sync::WaitForCancellationFuture;
 use tracing::Instrument;
 
-use super::{Deadline, guard::GRACE};
+use super::Deadline;
 use crate::engine::Opened;
 
 /// Drives `main` together with the background tasks of the run. The tasks are aborted when `main`
-/// completes or when this future is dropped. `main` is polled again when the run is cancelled, when
-/// its deadline passes, and when the [grace](GRACE) after the deadline is over.
+/// completes or when this future is dropped. `main` is polled again when the run is cancelled and when
+/// its deadline passes.
 ///
 /// `main` is taken pinned: passing it by value would double its size in the caller's state machine.
 pub(super) async fn with_background_tasks<T>(cx: &RunCx, mut main: Pin<&mut impl Future<Output = T>>) -> T {
@@ -94,12 +94,16 @@ impl BackgroundTasks<'_, '_> {
         if let Some(timer) = &mut self.timer
             && timer.as_mut().poll(context).is_ready()
         {
-            context.waker().wake_by_ref(); // may have passed since `main` last checked
-            let is_over = Deadline::of_run(self.cx).is_none_or(|deadline| deadline.has_passed(GRACE));
-            self.timer = (!is_over).then(|| Box::pin(sleep_until(timer.deadline() + GRACE)));
+            context.waker().wake_by_ref(); // since the last poll
+            self.timer = None;
         }
         if let Some(running) = &mut self.running {
-            while let Poll::Ready(Some(_)) = running.poll_join_next(context) {}
+            while let Poll::Ready(Some(done)) = running.poll_join_next(context) {
+                if let Some(panic) = done.err().filter(JoinError::is_panic).map(JoinError::into_panic) {
+                    let e = Error::from_panic(ErrorKind::Unexpected, "a task beside the run", panic);
+                    self.cx.emit(EventKind::Warning { message: e.to_string() });
+                }
+            }
         }
     }
 }

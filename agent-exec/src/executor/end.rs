@@ -11,7 +11,8 @@ use crate::engine::Opened;
 impl Active<'_> {
     /// Returns the end of the run with this reason and the last text of the model.
     pub(super) fn finished(&self, reason: ExitReason) -> Stop {
-        Stop::Finished(reason, self.last_text())
+        // Messages to which no model has replied hide nothing that was said before them.
+        Stop::Finished(reason, self.unanswered.clone().unwrap_or_else(|| self.last_text()))
     }
 
     /// Returns the last text of the model since the last user message. Earlier text answered

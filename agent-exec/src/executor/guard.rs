@@ -4,10 +4,11 @@
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, RunCx};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Deadline, caught};
 
-/// Time that the remaining work may take after the run's deadline has passed.
+/// Time that the remaining work may take after the run was cancelled or its deadline has passed.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// Returns the result of `work`, or drops `work` if the run is cancelled or its deadline passes
@@ -16,21 +17,62 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 pub(super) async fn guarded<T>(cx: &RunCx, who: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
     let cut_off = || match cx.cancellation().is_cancelled() {
         true => Some(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
-        false => late(cx, Duration::ZERO),
+        false => late(cx),
     };
     caught(who, pin!(unless(cut_off, work))).await
 }
 
-/// Returns the result of `work`, unless [`GRACE`] has passed since the run's deadline. For the
-/// remaining work after the deadline or after a cancellation.
-pub(super) async fn in_grace<T>(cx: &RunCx, work: impl Future<Output = Result<T>>) -> Result<T> {
-    unless(|| late(cx, GRACE), work).await
+/// Time limit of the remaining work once the run was cancelled or its deadline has passed.
+pub(super) struct Grace<'a> {
+    cx: &'a RunCx,
+    /// End of the grace after a cancellation.
+    cancelled: Option<Instant>,
 }
 
-/// Returns the error of a run whose deadline passed at least `grace` ago.
-fn late(cx: &RunCx, grace: Duration) -> Option<Error> {
+impl<'a> Grace<'a> {
+    pub(super) fn new(cx: &'a RunCx) -> Self {
+        Self { cx, cancelled: None }
+    }
+
+    /// Returns the result of `work`, unless [`GRACE`] has passed since the run's deadline, or since
+    /// the first such work of a run that was cancelled.
+    pub(super) async fn limit<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            done = work => done,
+            late = self.over() => Err(late),
+        }
+    }
+
+    async fn over(&mut self) -> Error {
+        let deadline = Deadline::of_run(self.cx);
+        let late = async {
+            match &deadline {
+                Some(deadline) => sleep_until(deadline.at() + GRACE).await,
+                None => std::future::pending().await,
+            }
+        };
+        let cancelled = async {
+            self.cx.cancellation().cancelled().await;
+            let until = *self.cancelled.get_or_insert_with(|| Instant::now() + GRACE);
+            sleep_until(until).await;
+        };
+        tokio::select! {
+            () = late => deadline.as_ref().map_or_else(was_cancelled, Deadline::error),
+            () = cancelled => was_cancelled(),
+        }
+    }
+}
+
+fn was_cancelled() -> Error {
+    let message = format!("the run was cancelled, and the work that was left took longer than {GRACE:?}");
+    Error::new(ErrorKind::Cancelled, message)
+}
+
+/// Returns the error of a run whose deadline has passed.
+fn late(cx: &RunCx) -> Option<Error> {
     let deadline = Deadline::of_run(cx)?;
-    deadline.has_passed(grace).then(|| deadline.error())
+    deadline.has_passed(Duration::ZERO).then(|| deadline.error())
 }
 
 /// Returns the result of `work`, unless it is pending and `cut_off` returns an error.

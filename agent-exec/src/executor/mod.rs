@@ -20,8 +20,8 @@ mod turn_loop;
 use std::{fmt, pin::pin, sync::Arc};
 
 use agent_core::{
-    Deadlines, Error, ExitReason, Message, ModelInfo, ModelParams, ModelService, Result, RunCx, RunEnd, StateSchema,
-    SystemMessage,
+    Deadlines, Error, ErrorKind, EventKind, ExitReason, Message, ModelInfo, ModelParams, ModelService, Result, RunCx,
+    RunEnd, StateSchema, SystemMessage,
     engine::{Hook, RunDriver},
     journal::{EntryBody, RunStatus},
     middleware::Middlewares,
@@ -33,7 +33,7 @@ use self::{
     children::reconcile_children,
     deadline::Deadline,
     exit_tools::ExitTools,
-    guard::{guarded, in_grace},
+    guard::{Grace, guarded},
 };
 use crate::engine::Opened;
 use crate::{
@@ -82,7 +82,8 @@ pub(crate) struct Job<'a> {
     pub(crate) stream: bool,
     pub(crate) params: Arc<ModelParams>,
     pub(crate) tools: ToolChoices,
-    pub(crate) schema: &'a StateSchema,
+    /// The tools that the run offers.
+    pub(crate) table: ToolTable,
 }
 
 /// A running run.
@@ -97,6 +98,8 @@ struct Active<'a> {
     stream: bool,
     params: Arc<ModelParams>,
     batches: u64,
+    /// The last text before messages to which no model has replied yet.
+    unanswered: Option<String>,
     /// Deadline of the current step.
     step_deadline: Option<Deadline>,
 }
@@ -110,6 +113,14 @@ enum Stop {
 }
 
 impl Executor {
+    /// Returns the tools that a run with these choices offers.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if the agent cannot offer them.
+    pub(crate) fn table(&self, choices: &ToolChoices, schema: &StateSchema) -> Result<ToolTable> {
+        ToolTable::new(&self.tools, &self.model_info, choices, schema)
+    }
+
     /// Runs a job to its end: `before_agent`, the loop, and always `after_agent`.
     pub(crate) async fn execute(&self, job: Job<'_>) -> Result<RunEnd> {
         let cx = job.driver.cx().clone();
@@ -122,28 +133,34 @@ impl Executor {
         let mut entered = 0;
         let mut end = caught("the run", pin!(self.drive(job, &list, &mut entered))).await;
         let failure = end.as_ref().err().map(ToString::to_string);
+        let mut grace = Grace::new(&cx);
         for (i, m) in list[..entered].iter().enumerate().rev() {
             let at = cx.engine().in_hook(Hook::AfterAgent, i);
-            let hook = in_grace(&cx, m.after_agent(&at, &mut end));
-            if let Err(e) = cx.engine().run_hook(&**m, hook).await {
-                end = Err(instead_of(&end, e));
+            let hook = grace.limit(m.after_agent(&at, &mut end));
+            match cx.engine().run_hook(&**m, hook).await {
+                // The run ends as the caller asked, without the rest of the hook.
+                Err(e) if e.kind() == ErrorKind::Cancelled && matches!(end, Ok(RunEnd::Cancelled(_))) => {
+                    cx.emit(EventKind::Warning { message: e.to_string() });
+                }
+                Err(e) => end = Err(instead_of(&end, e)),
+                Ok(()) => {}
             }
             reconcile_children(&cx, &mut end);
         }
-        self.settle(&cx, end, failure).await
+        self.settle(&cx, grace, end, failure).await
     }
 
     /// Runs `before_agent`, the loop, and the remaining work of the run. Counts the middlewares
     /// that were entered.
     async fn drive(&self, job: Job<'_>, list: &Middlewares, entered: &mut usize) -> Result<RunEnd> {
-        let table = ToolTable::new(&self.tools, &self.model_info, &job.tools, job.schema)?;
         let mut active = Active {
             executor: self,
             exit_tools: ExitTools::new(self.exit_on.clone()),
             driver: job.driver,
             system: self.system.clone(),
             list: list.clone(),
-            table,
+            table: job.table,
+            unanswered: None,
             resumed: job.resumed,
             stream: job.stream,
             params: job.params,
@@ -166,7 +183,13 @@ impl Executor {
     }
 
     /// Records how the run ended. A `failure` is recorded even if a hook turned it into an answer.
-    async fn settle(&self, cx: &RunCx, mut end: Result<RunEnd>, failure: Option<String>) -> Result<RunEnd> {
+    async fn settle(
+        &self,
+        cx: &RunCx,
+        mut grace: Grace<'_>,
+        mut end: Result<RunEnd>,
+        failure: Option<String>,
+    ) -> Result<RunEnd> {
         let (status, error) = match &end {
             Ok(RunEnd::Finished(f)) => (RunStatus::Finished(f.reason.clone()), None),
             Ok(RunEnd::Interrupted(_)) => (RunStatus::Interrupted, None),
@@ -180,7 +203,7 @@ impl Executor {
         };
         let (usage, error) = (cx.usage().into(), error.or(failure).map(Into::into));
         cx.engine().log().record(EntryBody::RunEnded { status, usage, error, answer });
-        let written = caught("the journal", in_grace(cx, cx.engine().log().commit())).await;
+        let written = caught("the journal", pin!(grace.limit(cx.engine().log().commit()))).await;
         reconcile_children(cx, &mut end); // leftover children write nothing after this point
         cx.engine().log().close();
         match written {

@@ -58,6 +58,7 @@ impl Active<'_> {
 
     /// Accepts a response: its calls come next, or the run ends, or the model is called again.
     pub(super) async fn accept(&mut self, step: u32, response: ModelResponse) -> Result<Option<Stop>> {
+        self.unanswered = None;
         let is_silent = self.is_silent(&response);
         let ModelResponse { mut message, finish, verdict, .. } = response;
         agent_core::engine::unique_ids(&mut message);
@@ -108,10 +109,11 @@ impl Active<'_> {
             return Ok(None);
         }
         self.steer_as_recorded()?;
-        // An engine that persists steps also persists whether more messages had arrived, so that a
-        // re-driven run ends at the same point.
+        // At the step limit the answer stands: the run's end takes the messages along.
+        let is_last = self.cx().step() >= self.executor.limits.steps && !self.executor.limits.final_answer;
+        // A durable engine records whether a message was waiting, so that the run ends there again.
         let keeps = cx.engine().log().steps().keeps();
-        let has_more = (keeps || !cx.engine().inbox().close_if_empty()) && self.take_steering().await?;
+        let has_more = !is_last && (keeps || !cx.engine().inbox().close_if_empty()) && self.take_steering().await?;
         Ok((!has_more).then_some(Stop::Finished(exit.reason, exit.answer)))
     }
 

@@ -15,10 +15,13 @@ impl Active<'_> {
             if self.cx().cancellation().is_cancelled() {
                 return Ok(Stop::Cancelled);
             }
-            if self.cx().engine().pause_requested() {
+            let phase = self.driver.engine().log().phase();
+            // A run that is to end at this boundary has nothing to resume.
+            let is_stopped = || matches!(phase, Phase::BeforeModel) && self.cx().stop_requested().is_some();
+            if self.cx().engine().pause_requested() && !is_stopped() {
                 return Ok(Stop::Paused);
             }
-            let stop = match self.driver.engine().log().phase() {
+            let stop = match phase {
                 Phase::BeforeModel => self.model_phase().await?,
                 Phase::Tools(turn) => self.tools_phase(&turn).await?,
                 Phase::Exit(exit) => self.exit(exit).await?,
@@ -71,11 +74,14 @@ impl Active<'_> {
     }
 
     /// Moves the queued steering messages into the history; returns true if there were any.
-    pub(super) async fn take_steering(&self) -> Result<bool> {
+    pub(super) async fn take_steering(&mut self) -> Result<bool> {
         let engine = self.driver.engine();
         let (taken, left) = engine.log().steering_step(self.cx().step(), engine.inbox().take()).await?;
         engine.inbox().put_back(left);
         let is_steered = !taken.is_empty();
+        if is_steered && self.unanswered.is_none() {
+            self.unanswered = Some(self.last_text());
+        }
         taken.into_iter().try_for_each(|message| self.driver.push(message))?;
         Ok(is_steered)
     }
@@ -118,6 +124,7 @@ impl Active<'_> {
                     response.message = model::without_calls(response.message);
                     let exit = Exit::new(ExitReason::StepLimit, response.message.text());
                     self.cx().engine().log().record_accepted(step, &response.message, Some(exit));
+                    self.unanswered = None;
                 }
                 Err(e) => {
                     if let Some(stop) = self.not_answered(e)? {

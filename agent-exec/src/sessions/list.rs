@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use agent_core::{
-    Journal, Result,
+    Budget, Journal, Result, Window,
     journal::{EntryBody, SessionInfo},
 };
 
@@ -33,7 +33,7 @@ use super::{Session, SessionId, edit};
 /// # Ok::<(), agent_core::Error>(()) }).unwrap();
 /// ```
 #[derive(Clone)]
-pub struct Sessions(Arc<dyn Journal>);
+pub struct Sessions(Arc<dyn Journal>, Budget);
 
 /// Agent id under which titles are written, apart from the runs of all agents.
 const TITLE: &str = "";
@@ -41,11 +41,11 @@ const TITLE: &str = "";
 impl Sessions {
     /// Opens the sessions in `journal`.
     pub fn new(journal: impl Journal) -> Self {
-        Self(Arc::new(journal))
+        Self(Arc::new(journal), Budget::default())
     }
 
-    pub(crate) fn of(journal: Arc<dyn Journal>) -> Self {
-        Self(journal)
+    pub(crate) fn of(journal: Arc<dyn Journal>, budget: Budget) -> Self {
+        Self(journal, budget)
     }
 
     /// Returns at most `limit` sessions of `user` after `after`, ordered by name.
@@ -85,13 +85,17 @@ impl Sessions {
         edit::append(&*writer, &TITLE.into(), [EntryBody::Titled { title: title.into() }]).await
     }
 
-    /// Deletes a session and its contents; returns true if it existed.
+    /// Deletes a session and its contents; returns true if it existed. If the agent has a budget, its
+    /// account of the session is deleted too.
     ///
     /// # Errors
     /// [`ErrorKind::Busy`](agent_core::ErrorKind::Busy) while a run is in progress; the errors of
     /// the store.
     pub async fn delete(&self, id: &SessionId) -> Result<bool> {
-        self.0.delete(&id.to_string()).await
+        let name = id.to_string();
+        let existed = self.0.delete(&name).await?;
+        self.1.forget(Window::Session, &name);
+        Ok(existed)
     }
 
     /// Returns an agent's side of a session. `agent_id` is the agent's name unless the run request

@@ -10,10 +10,10 @@ use std::{
 
 use crate::engine::Opened;
 use agent_core::{
-    BoxFuture, Deadlines, Effect, Error, Part, Question, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest,
-    ToolSpec, boxed,
+    BoxFuture, Deadlines, Effect, Error, Question, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
+    boxed,
     budget::Amounts,
-    engine::{CallBody, ToolStep},
+    engine::{CallBody, ToolStep, UNKNOWN_OUTCOME},
     run::{DeadlineKind, checkpoint::Begun},
     tool::{Doubt, OutputText, Reconciled, value_to_text},
 };
@@ -133,11 +133,7 @@ impl ToolBody {
         match self.attempt(request).await {
             Err(e) if !injected.is_empty() => Err(e.map_message(hide)),
             Ok(mut output) if !injected.is_empty() && output.is_error() => {
-                for part in output.content_mut() {
-                    if let Part::Text(text) = part {
-                        text.text = hide(&text.text);
-                    }
-                }
+                output.edit_text(hide);
                 Ok(output)
             }
             result => result,
@@ -174,9 +170,7 @@ impl ToolBody {
         Ok(match request.ask_once(Doubt::KIND, &begun.attempt, payload)? {
             Doubt::Happened(value) => Some(self.render(ToolOutput::value(value))?),
             Doubt::DidNot => None,
-            _ => Some(ToolOutput::error(
-                "An earlier attempt at this call was cut off. It is not known whether it happened, and it was not repeated.",
-            )),
+            _ => Some(ToolOutput::error(UNKNOWN_OUTCOME)),
         })
     }
 

@@ -39,13 +39,18 @@ impl ModelCore {
             if let Some(answered) = cx.engine().log().stored_answer() {
                 return Ok(answered);
             }
-            let (model, mut is_new) = (request.model.clone(), false);
+            let (model, mut is_new, mut settling) = (request.model.clone(), false, None);
             let call = async {
                 is_new = true;
                 let reserved = cx.engine().reserve_model_call(&mut request).await?;
-                request.cx = cx.engine().in_hook(Hook::Model, 0);
-                let answered = caught("the model", self.0.call(request)).await;
-                cx.budget().settle_model_call(reserved, model.as_deref(), &answered).await?;
+                request.cx = request.cx.engine().in_hook(Hook::Model, 0);
+                let mut answered = caught("the model", self.0.call(request)).await;
+                if let Ok(response) = &mut answered {
+                    cx.engine().complete_usage(reserved.as_ref(), response);
+                }
+                settling = reserved.map(|reserved| {
+                    boxed(|| cx.budget().settle_model_call(Some(reserved), model.as_deref(), &answered))
+                });
                 answered
             };
             // Pinned in place: passing the future by value to the step would move all of it.
@@ -55,7 +60,14 @@ impl ModelCore {
             {
                 cx.budget().count_again(cx.budget().used_by(model.as_deref(), response));
             }
-            answered
+            // The answer is recorded by now: a ledger that fails does not cost it.
+            match settling {
+                Some(settling) => {
+                    let settled = settling.await;
+                    answered.and_then(|response| settled.map(|()| response))
+                }
+                None => answered,
+            }
         }
     }
 }

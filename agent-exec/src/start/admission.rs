@@ -53,7 +53,7 @@ async fn reject(queued: &Queued, slot: RunSlot) -> Result<Admission> {
     Ok(slot.admitted(writer, Some(guard)))
 }
 
-async fn queue(queued: &Queued, limit: usize, slot: RunSlot) -> Result<Admission> {
+async fn queue(queued: &Queued, limit: usize, mut slot: RunSlot) -> Result<Admission> {
     let guard = match queued.try_acquire(&slot.inbox) {
         Some(guard) => guard,
         None => {
@@ -63,25 +63,28 @@ async fn queue(queued: &Queued, limit: usize, slot: RunSlot) -> Result<Admission
             unless_cancelled(&slot.cancel, async { Ok(queued.acquire(&slot.inbox).await) }).await?
         }
     };
-    let writer = unless_cancelled(&slot.cancel, open_patiently(&slot)).await?;
+    let writer = open_patiently(&mut slot).await?;
     Ok(slot.admitted(writer, Some(guard)))
 }
 
 /// Waits for another process. The turn order there is unknown here, so this polls with exponential
 /// backoff.
-async fn open_patiently(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
+async fn open_patiently(slot: &mut RunSlot) -> Result<Arc<dyn JournalWriter>> {
     const LONGEST: Duration = Duration::from_millis(500);
     let mut pause = Duration::from_millis(5);
     loop {
+        slot.begins_now(); // the wait for its turn does not count
         match open(slot).await {
-            Err(e) if e.kind() == ErrorKind::Busy => tokio::time::sleep(pause).await,
+            Err(e) if e.kind() == ErrorKind::Busy => {
+                unless_cancelled(&slot.cancel, async { Ok(tokio::time::sleep(pause).await) }).await?;
+            }
             opened => return opened,
         }
         pause = (pause * 2).min(LONGEST);
     }
 }
 
-async fn steer(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admission> {
+async fn steer(queued: &Queued, input: &RunInput, mut slot: RunSlot) -> Result<Admission> {
     // A run that resumes from a checkpoint has no messages that another run could take.
     let RunInput::Messages(messages) = input else { return reject(queued, slot).await };
     let guard = loop {
@@ -109,6 +112,7 @@ async fn steer(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admis
         }
         _ => e,
     };
+    slot.begins_now();
     let writer = open(&slot).await.map_err(elsewhere)?;
     Ok(slot.admitted(writer, Some(guard)))
 }
@@ -123,7 +127,8 @@ async fn fork(queued: &Queued, input: &RunInput, slot: RunSlot) -> Result<Admiss
             opened => return Ok(slot.admitted(opened?, Some(guard))),
         }
     }
-    let (session, writer) = branch(&*slot.journal, &slot.ids.session, &slot.ids.agent_id).await?;
+    let branched = branch(&*slot.journal, &slot.ids.session, &slot.ids.agent_id);
+    let (session, writer) = slot.in_time(branched).await?;
     Ok(slot.moved_to(session).admitted(writer, None))
 }
 
@@ -134,7 +139,7 @@ impl RunSlot {
 }
 
 async fn open(slot: &RunSlot) -> Result<Arc<dyn JournalWriter>> {
-    slot.journal.open(&slot.ids.session, &slot.ids.agent_id).await
+    slot.in_time(slot.journal.open(&slot.ids.session, &slot.ids.agent_id)).await
 }
 
 fn another_executors() -> Error {

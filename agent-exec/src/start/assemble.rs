@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     Budget, ExitReason, GlobalStorage, Result, RunCx, State,
-    engine::{Emitter, RunDriver, RunLog, RunParts},
+    engine::{Emitter, EngineCx, RunDriver, RunLog, RunParts},
     journal::JournalWriter,
     middleware::Middlewares,
     run::RunDeadline,
 };
 
 use super::{AgentParts, Beginning, RunSlot, Terms};
-use crate::{engine::KEY, executor::Job};
+use crate::{engine::KEY, executor::Job, stack::ToolTable};
 
 /// Builds the job: opens the run's log and records its start.
 pub(super) fn assemble<'a>(
@@ -21,6 +21,7 @@ pub(super) fn assemble<'a>(
     mut beginning: Beginning,
     writer: Arc<dyn JournalWriter>,
     system: Option<Result<String>>,
+    table: ToolTable,
 ) -> Result<Job<'a>> {
     let resumed = beginning.is_resumed();
     slot.inbox.put_back(std::mem::take(&mut beginning.stands.steering));
@@ -38,7 +39,7 @@ pub(super) fn assemble<'a>(
         stream: terms.stream,
         params: terms.params.clone(),
         tools: terms.tools.clone(),
-        schema: &agent.schema,
+        table,
     })
 }
 
@@ -52,9 +53,13 @@ fn parts(
 ) -> Result<RunParts> {
     let stands = &*beginning.stands;
     let ids = Arc::new(stands.ids.clone());
+    let elapsed = Duration::from_millis(stands.elapsed_ms) + slot.time.elapsed();
     let above = terms.parent.as_ref().map(|parent| &parent.cx);
     let globals = globals(agent, above, beginning);
-    let state = State::new(agent.schema.clone(), stands.state.clone())?;
+    let inherited = above.and_then(|above| KEY.open(above)).map(|above| above.descendant_middlewares().clone());
+    // The keys of inherited middlewares are not known where the agent is built.
+    let schema = inherited.iter().flat_map(|list| list.iter()).fold(agent.schema.clone(), |own, m| m.state().with(own));
+    let state = State::new(schema, stands.state.clone())?;
     let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
     let above_engine = above.and_then(|above| KEY.open(above));
     let (own_emitter, own_state) = (emitter.clone(), state.clone());
@@ -71,8 +76,8 @@ fn parts(
     (parts.state, parts.globals, parts.resources) = (state, globals, terms.resources.clone());
     (parts.cancel, parts.pause, parts.inbox) = (slot.cancel, slot.pause, slot.inbox);
     parts.budget = budget(agent, terms, beginning);
-    parts.deadline =
-        deadline(agent, &parts.budget, above.and_then(RunCx::deadline), Duration::from_millis(stands.elapsed_ms));
+    parts.deadline = deadline(agent, &parts.budget, above.and_then(RunCx::deadline), elapsed);
+    parts.is_reserved = above_engine.is_some_and(EngineCx::is_in_reserved_call);
     parts.sub_agents = agent.sub_agents.clone();
     parts.inherited =
         above_engine.map_or_else(|| Arc::new([]) as Middlewares, |above| above.descendant_middlewares().clone());

@@ -91,8 +91,13 @@ impl Beginning {
         }
         let index = slot.journal.index(&slot.ids.session).await?;
         let kept = index.look(|index| index.view(&slot.ids.agent_id));
-        let waits = matches!(kept.last_run, Some((_, Some(RunStatus::Interrupted))));
-        if waits
+        // Whoever cancelled a run has decided what becomes of its calls.
+        let is_open = match &kept.last_run {
+            Some((_, Some(status))) => matches!(status, RunStatus::Interrupted | RunStatus::Failed),
+            Some((_, None)) => true, // its process died
+            None => false,
+        };
+        if is_open
             && terms.when_waiting == WhenWaiting::Reject
             && let Some(refusal) = waiting(slot).await?
         {
@@ -151,16 +156,24 @@ impl Beginning {
     }
 }
 
-/// Returns the error for a run whose session waits for answers.
+/// Returns the error for a run whose session waits for answers, or for word of a call in doubt.
 async fn waiting(slot: &RunSlot) -> Result<Option<Error>> {
     let (session, agent_id) = (&slot.ids.session, &slot.ids.agent_id);
-    let asked = slot.journal.index(session).await?.look(|index| index.unfinished(agent_id));
-    let Some(checkpoint) = asked else { return Ok(None) };
+    let newest = slot.journal.index(session).await?.look(|index| index.unfinished(agent_id));
+    let Some(checkpoint) = newest else { return Ok(None) };
     let questions = checkpoint.questions.iter().map(|question| format!("'{}' ({})", question.id, question.kind));
+    let questions = questions.collect::<Vec<_>>().join(", ");
+    let doubts = checkpoint.in_doubt().join(", ");
+    let why = match (questions.is_empty(), doubts.is_empty()) {
+        (true, true) => return Ok(None),
+        (true, false) => {
+            format!("has a run that was cut off during calls ({doubts}), of which it is unknown whether they happened")
+        }
+        (false, _) => format!("waits for answers: {questions}"),
+    };
     let message = format!(
-        "session '{session}' waits for answers: {}; go on with them by RunRequest::recover, or leave them by \
-         when_waiting(WhenWaiting::Supersede)",
-        questions.collect::<Vec<_>>().join(", ")
+        "session '{session}' {why}; go on with that run by RunRequest::recover, or leave it by \
+         when_waiting(WhenWaiting::Supersede)"
     );
     Ok(Some(Error::new(ErrorKind::Busy, message).with_checkpoint(checkpoint)))
 }

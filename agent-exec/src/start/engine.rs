@@ -19,7 +19,7 @@ pub(super) async fn drive_on(
     steps: &Steps,
     agent: &AgentParts,
     mut prepared: Prepared,
-    slot: RunSlot,
+    mut slot: RunSlot,
     writer: Arc<dyn JournalWriter>,
 ) -> Result<RunEnd> {
     may_be_driven_again(agent, &prepared)?;
@@ -37,6 +37,7 @@ pub(super) async fn drive_on(
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Interrupted(checkpoint)),
             answers => answers?,
         };
+        slot.begins_now(); // waiting for answers does not count
         slot.inbox.reopen();
         slot.pause.withdraw();
         let input = RunInput::Resume { checkpoint, answers };

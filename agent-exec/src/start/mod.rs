@@ -78,7 +78,8 @@ impl Drop for Close {
     }
 }
 
-async fn run(agent: &AgentParts, request: Box<RunRequest>, slot: RunSlot) -> Result<RunEnd> {
+async fn run(agent: &AgentParts, request: Box<RunRequest>, mut slot: RunSlot) -> Result<RunEnd> {
+    slot.begins_now(); // nothing happens before the first poll
     let prepared = Prepared::of(agent, *request)?;
     match admit(agent, &prepared, slot).await? {
         Admission::Runs(Admitted { slot, writer, guard }) => {
@@ -106,12 +107,15 @@ async fn drive(
     writer: Arc<dyn JournalWriter>,
 ) -> Result<RunEnd> {
     let Prepared { input, state, system, terms } = prepared;
-    let beginning = Beginning::of(agent, input, state, &terms, &slot, &*writer).await?;
+    // Before anything is written: a run that is refused leaves nothing behind.
+    let table = agent.executor.table(&terms.tools, &agent.schema)?;
+    let begin = Beginning::of(agent, input, state, &terms, &slot, &*writer);
+    let beginning = slot.in_time(begin).await?;
     if let Some(end) = resume::ended(&beginning, &terms) {
         return Ok(end);
     }
     let (recording, journal) = (beginning.recording().cloned(), slot.journal.clone());
-    let job = assemble(agent, &terms, slot, beginning, writer, system)?;
+    let job = assemble(agent, &terms, slot, beginning, writer, system, table)?;
     let _over = Over(job.driver.engine().log().clone());
     let end = agent.executor.execute(job).await;
     match recording {

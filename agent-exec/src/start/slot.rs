@@ -1,12 +1,13 @@
 //! Identity and handles of a run, created before anything is read or written.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Journal, MemoryJournal, RunIds, RunRequest,
+    Budget, Error, ErrorKind, Journal, MemoryJournal, Result, RunIds, RunRequest,
     engine::{Emitter, EventHub, Inbox, Parent, Pause},
-    run::{RunInput, new_id},
+    run::{DeadlineKind, RunInput, new_id},
 };
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::AgentParts;
@@ -22,6 +23,22 @@ pub(super) struct RunSlot {
     pub(super) pause: Pause,
     pub(super) inbox: Inbox,
     pub(super) cancel: CancellationToken,
+    /// When the run may begin, and how long it may take from then on.
+    pub(super) time: Time,
+}
+
+/// Time limit of a run before its own deadline exists.
+#[derive(Clone, Copy)]
+pub(super) struct Time {
+    began: Instant,
+    most: Option<Duration>,
+}
+
+impl Time {
+    /// Time since the run may begin.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
 }
 
 impl RunSlot {
@@ -59,7 +76,35 @@ impl RunSlot {
                 (Some(handle), _) => handle.cancellation().clone(),
                 (None, above) => above.map(|above| above.cx.cancellation().child_token()).unwrap_or_default(),
             },
+            time: Time { began: Instant::now(), most: longest(agent, request) },
             ids,
+        }
+    }
+
+    /// The run has its turn in the session: its time counts from now on.
+    pub(super) fn begins_now(&mut self) {
+        self.time.began = Instant::now();
+    }
+
+    /// Returns the result of `work`, unless the run is cancelled or its time is up first.
+    ///
+    /// # Errors
+    /// Those of `work`; [`ErrorKind::Cancelled`]; [`ErrorKind::Timeout`].
+    pub(super) async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let late = async {
+            match self.time.most {
+                Some(most) => {
+                    sleep_until(self.time.began + most).await;
+                    DeadlineKind::Run.passed(format!("the run took longer than {most:?} to begin"), most)
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            done = work => done,
+            () = self.cancel.cancelled() => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled before it began")),
+            late = late => Err(late),
         }
     }
 
@@ -69,6 +114,18 @@ impl RunSlot {
         self.hub.move_to(session);
         self
     }
+}
+
+/// Longest time that the run may take, according to the agent's deadlines and the budgets.
+fn longest(agent: &AgentParts, request: &RunRequest) -> Option<Duration> {
+    let own = request.caps.and_then(|caps| caps.wall_time);
+    let budgets = [Some(&agent.budget), request.budget.as_ref()].into_iter().flatten();
+    let limits = budgets.filter_map(Budget::wall_time).chain(agent.executor.deadlines.run).chain(own);
+    let elapsed = match &request.input {
+        RunInput::Resume { checkpoint, .. } => Duration::from_millis(checkpoint.elapsed_ms),
+        _ => Duration::ZERO,
+    };
+    limits.min().map(|most| most.saturating_sub(elapsed))
 }
 
 fn ids(agent: &AgentParts, request: &RunRequest) -> RunIds {

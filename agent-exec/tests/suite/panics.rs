@@ -189,3 +189,14 @@ async fn a_sink_that_panics_gets_no_more_events_and_harms_nobody() {
     assert_eq!(events.load(Ordering::Relaxed), 1);
     assert_eq!(watch.warnings(), ["an event sink panicked: it gets no more events"]);
 }
+
+#[tokio::test]
+async fn a_task_beside_a_run_that_panics_is_reported_and_harms_nobody() {
+    let watch = Watch::default();
+    let spawns = hooks::before_agent(|cx| cx.spawn(async { boo() }));
+    let turns = [Turn::text("done").delay(std::time::Duration::from_millis(1))];
+    let agent = Agent::builder("a", ScriptedModel::new(turns)).middleware(watch.clone()).middleware(spawns);
+    assert_eq!(finished(agent.build().expect("builds").run("go").await).answer, "done");
+    let warnings = watch.warnings();
+    assert!(matches!(&warnings[..], [told] if told.contains("a task beside the run panicked")), "{warnings:?}");
+}

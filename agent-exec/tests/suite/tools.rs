@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use agent_core::{
-    Error, ErrorKind, EventKind, ExitReason, Media, Part, RunRequest, ToolOutput, ToolSpec,
+    Error, ErrorKind, EventKind, ExitReason, Media, MemoryJournal, Part, RunRequest, ToolOutput, ToolSpec,
     testing::{HookTrace, ScriptedModel, Turn},
     tool::OutputText,
 };
@@ -416,6 +416,19 @@ async fn tools_that_a_run_cannot_have_are_refused_before_the_model_is_called() {
     assert!(refusal(agent(), named()).await.contains("no tools were configured"));
     assert_eq!(refusal(agent(), own(&["f", "f"])).await, "two tools are named 'f': rename one");
     assert!(refusal(Agent::builder("a", without_tools), own(&["f"])).await.contains("model 'old' takes no tools"));
+}
+
+#[tokio::test]
+async fn a_run_that_is_refused_for_its_tools_leaves_nothing_in_its_session() {
+    let model = ScriptedModel::new([Turn::text("done")]);
+    let agent = Agent::builder("a", model).store(MemoryJournal::default()).build().expect("builds");
+    finished(agent.start(RunRequest::user("the first").session("s")).await);
+    let own = |names: &[&str]| names.iter().map(|n| Arc::new(double(n)) as _).collect();
+    let refused = agent.start(RunRequest::user("the second").session("s").tools(own(&["f", "f"]))).await;
+    assert!(refused.expect_err("is refused").message().contains("two tools are named 'f'"));
+    assert_eq!(agent.unfinished("s").await.expect("reads"), None);
+    let session = agent.sessions().expect("has a store").named("s", "a");
+    assert_eq!(session.runs().await.expect("reads").len(), 1);
 }
 
 #[tokio::test]

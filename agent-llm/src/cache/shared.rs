@@ -131,6 +131,7 @@ impl ResponseCache {
     pub(super) fn answer(&self, req: &ModelRequest, kept: &ModelResponse) -> Result<ModelResponse> {
         let mut response = kept.clone();
         response.message = req.sink.collect(response.message)?;
+        response.cached = true;
         let saved = std::mem::take(&mut response.usage);
         response.details.insert(CACHE_MARK.to_owned(), json!({"hit": true, "saved": saved}));
         let mut stats = self.counts();

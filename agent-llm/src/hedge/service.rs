@@ -58,8 +58,11 @@ where
                 let (result, cut_off) = race(&gate, first, second).await;
                 // A dropped call counts as used. If neither was dropped, nothing of the second
                 // reservation remains to be counted.
-                if let Some(reserved) = reserved.filter(|_| !cut_off) {
-                    reserved.settle(Amounts::none()).await?;
+                if let Some(reserved) = reserved.filter(|_| !cut_off)
+                    && let Err(e) = reserved.settle(Amounts::none()).await
+                {
+                    let message = format!("the reservation of a hedged call was not released: {}", e.message());
+                    tell(req.run(), EventKind::Warning { message });
                 }
                 result
             }
@@ -77,7 +80,7 @@ where
 /// Reserves budget for the second call; reserves nothing if there is no limit, or if an inner layer
 /// reserves per call.
 async fn reserve(req: &impl Call) -> Result<Option<Reservation>> {
-    match req.of_model().filter(|req| req.reserved) {
+    match req.of_model().filter(|req| req.is_reserved()) {
         Some(req) => {
             let budget = req.cx.budget();
             budget.reserve(budget.estimate(req)?).await.map(Some)

@@ -63,7 +63,8 @@ impl ModelRouterBuilder {
     }
 
     /// Sets a model that picks one of the [choices](Self::choice) for each run, before the rules.
-    /// It picks per run because prompt caches are per model. Its usage counts as the run's.
+    /// It picks per run because prompt caches are per model. Its usage counts as the run's. If the
+    /// run's budget has no room for its call beside the routed one, the rules decide.
     pub fn classify_with(mut self, model: impl Model) -> Self {
         self.classifier = Some(Arc::new(model));
         self

@@ -2,7 +2,9 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use agent_core::{EventKind, History, Message, Model, ModelRequest, Part, PerRun, Result, SystemMessage, async_trait};
+use agent_core::{
+    ErrorKind, EventKind, History, Message, Model, ModelRequest, Part, PerRun, Result, SystemMessage, async_trait,
+};
 
 /// Picks a route with arbitrary logic; implemented for async closures.
 ///
@@ -82,7 +84,15 @@ impl Chooser for Classifier {
         if let Some(chosen) = self.chosen.get(&req.cx) {
             return Ok((*chosen).clone());
         }
-        let chosen = self.ask(req).await?;
+        let chosen = match self.ask(req).await {
+            // The call that needs the route has reserved what the classifier would need.
+            Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
+                let message = format!("model router: no opinion, so the call goes by the rules: {}", e.message());
+                req.cx.emit(EventKind::Warning { message });
+                return Ok(None);
+            }
+            chosen => chosen?,
+        };
         Ok((*self.chosen.of(&req.cx, || chosen)).clone())
     }
 }

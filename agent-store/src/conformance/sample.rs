@@ -72,6 +72,7 @@ pub fn every_kind(session: &str, agent: &str) -> Vec<Entry> {
         EntryBody::HistoryReplaced { reason: "compact_auto".into(), before: 12, history },
         EntryBody::Imported { state: Box::new(RunState::new((*ids).clone(), "f")) },
         EntryBody::ExitDeclined {},
+        EntryBody::StopRequested { reason: "order placed".into() },
         EntryBody::MessageAppended { message: Message::User(UserMessage::new(parts)) },
         EntryBody::BudgetReserved { call: 0, amounts: Amounts::none().tokens(100) },
         EntryBody::ModelFinished {

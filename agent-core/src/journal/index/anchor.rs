@@ -21,7 +21,8 @@ use crate::{
 ///
 /// A snapshot is incremental: it extends the snapshot before it, and contains only the changes
 /// since then. For each agent that was active, it contains the messages appended to the
-/// conversation. All snapshots of a session together contain each message once.
+/// conversation. After 32 of them, and after a conversation was replaced, comes a
+/// self-contained snapshot, so that the number of reads is bounded too.
 ///
 /// Snapshots are an optimisation: data that they do not contain (older runs, and the conversations
 /// that undoing them restores) is read from earlier entries, and without snapshots everything is.
@@ -48,6 +49,9 @@ impl Anchor {
         self.base
     }
 }
+
+/// Number of snapshots of which each extends the one before.
+const CHAIN: u32 = 32;
 
 /// One agent in a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,6 +84,8 @@ pub(super) struct Anchored {
     seq: u64,
     /// Number of entries that it covers.
     entries: u64,
+    /// Number of snapshots that it was merged from.
+    chain: u32,
     /// All agents, with their whole conversations.
     agents: BTreeMap<Arc<str>, AnchoredAgent>,
 }
@@ -90,7 +96,9 @@ impl Anchored {
     fn go_on<'a>(&mut self, seq: u64, anchor: &Anchor, known: impl Fn(&str) -> Option<&'a History>) {
         if anchor.base.is_none() {
             self.agents.clear();
+            self.chain = 0;
         }
+        self.chain += 1;
         for (id, said) in &anchor.agents {
             let earlier = self.agents.remove(id).map(|agent| agent.history).filter(|_| said.kept > 0);
             let earlier = earlier.unwrap_or_default();
@@ -99,6 +107,15 @@ impl Anchored {
             self.agents.insert(id.clone(), AnchoredAgent { kept: 0, history, ..said.clone() });
         }
         (self.seq, self.entries) = (seq, anchor.info.entries);
+    }
+
+    /// True if the next snapshot had better be self-contained: the chain is long, or a conversation
+    /// was replaced, so that the earlier snapshots contain little that is still needed.
+    fn is_used_up(&self, agents: &BTreeMap<Arc<str>, AnchoredAgent>) -> bool {
+        let is_replaced = |(id, agent): (&Arc<str>, &AnchoredAgent)| {
+            self.agents.get(id).is_some_and(|known| agent.history.since(&known.history).is_none())
+        };
+        self.chain >= CHAIN || agents.iter().any(is_replaced)
     }
 
     /// Returns the agent without the part already in snapshots; `None` if nothing changed.
@@ -216,15 +233,22 @@ impl SessionIndex {
         let newest = self.agents.values().filter_map(|agent| agent.newest_root.as_ref()).filter(can_go_on);
         let open = self.states.of_trees(&newest.collect::<BTreeSet<_>>());
         let is_open = |run: &RunRecord| open.iter().any(|state| state.ids.run_id == run.run_id);
-        let agents = self.agents.iter().filter_map(|(id, agent)| {
-            Some((id.clone(), self.anchored.change(id, self.anchored_agent(id, agent, is_open))?))
-        });
+        let agents = self.agents.iter().map(|(id, agent)| (id.clone(), self.anchored_agent(id, agent, is_open)));
+        let agents: BTreeMap<_, _> = agents.collect();
+        let extends = self.anchored.seq > 0 && !self.anchored.is_used_up(&agents);
+        let agents = match extends {
+            true => agents
+                .into_iter()
+                .filter_map(|(id, agent)| Some((id.clone(), self.anchored.change(&id, agent)?)))
+                .collect(),
+            false => agents,
+        };
         let anchor = Box::new(Anchor {
             newest: self.newest.clone()?,
-            base: Some(self.anchored.seq).filter(|seq| *seq > 0),
+            base: extends.then_some(self.anchored.seq),
             info: self.info.clone(),
             globals: self.globals.clone(),
-            agents: agents.collect(),
+            agents,
             open: open.into_iter().map(|state| self.open_run(state)).collect(),
         });
         // Embedding may exceed serde's recursion limit, so verify that it can be read back.

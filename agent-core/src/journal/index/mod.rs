@@ -76,6 +76,9 @@ pub struct SessionIndex {
     /// call waits for.
     states: States,
     sub_agents: SubAgents,
+    /// True for the index of a tree in progress: only the ids remain of descendants that have ended
+    /// and that no call waits for.
+    is_live: bool,
 }
 
 /// One agent of a session.
@@ -199,7 +202,9 @@ impl SessionIndex {
 
     fn apply_to_run(&mut self, entry: &Entry) {
         let Some((agent, at)) = self.runs.get(&entry.run) else { return };
-        if let EntryBody::SubAgentLinked { key, run, .. } = &entry.body {
+        if let EntryBody::SubAgentLinked { key, run, .. } = &entry.body
+            && !self.is_live
+        {
             self.sub_agents.link(agent, run, key);
         }
         self.sub_agents.apply(&entry.run, &entry.body);
@@ -209,7 +214,10 @@ impl SessionIndex {
         self.states.apply(entry);
         if let EntryBody::TurnEnded { .. } = &entry.body {
             let ended = self.states.take_ended_descendants(&entry.run);
-            self.keep_histories(ended);
+            match self.is_live {
+                true => self.forget(&ended),
+                false => self.keep_histories(ended),
+            }
         }
     }
 
@@ -221,6 +229,15 @@ impl SessionIndex {
         let before = self.history(&ids.agent_id);
         self.enter(ids, entry.seq, entry.time, before.clone());
         self.states.insert_again(RunState::begin(ids, fingerprint, before, entry.time));
+    }
+
+    /// Drops all but the ids of runs that have ended.
+    fn forget(&mut self, ended: &[RunState]) {
+        for RunState { ids, .. } in ended {
+            if self.agents.get(&ids.agent_id).is_some_and(|agent| agent.newest_is(&ids.run_id)) {
+                self.agents.remove(&ids.agent_id);
+            }
+        }
     }
 
     /// Records that a run of an agent begins, with the conversation `before`.
@@ -286,6 +303,11 @@ impl SessionIndex {
     }
 
     // --- a running tree ---
+
+    /// Creates the index of a tree in progress.
+    pub(crate) fn live() -> Self {
+        Self { is_live: true, ..Self::default() }
+    }
 
     /// Sets an agent's conversation, and enters a run of the agent that has not begun.
     pub(crate) fn seed(&mut self, ids: &RunIds, history: History) {

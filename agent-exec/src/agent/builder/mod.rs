@@ -6,10 +6,10 @@ mod explain;
 use std::{any::Any, fmt, sync::Arc};
 
 use agent_core::{
-    BoxError, Budget, Checkpoint, Deadlines, GlobalStorage, Journal, Middleware, Model, ModelParams, ModelRequest,
-    ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema, SubAgent,
-    SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, Toolset, WhenBusy, WhenWaiting, middleware::Middlewares,
-    tool::ServerTool,
+    BoxError, Budget, Checkpoint, Deadlines, Error, GlobalStorage, Journal, Middleware, Model, ModelParams,
+    ModelRequest, ModelResponse, ModelService, Part, Resources, Result, RunEnd, RunRequest, StateField, StateSchema,
+    SubAgent, SystemMessage, Tool, ToolOutput, ToolRequest, ToolService, Toolset, WhenBusy, WhenWaiting,
+    middleware::Middlewares, tool::ServerTool,
 };
 use agent_tools::ArgumentSchema;
 use tower::{Layer, Service};
@@ -351,9 +351,10 @@ impl AgentBuilder {
 
     // --- state and limits ---
 
-    /// Declares the state of a run.
+    /// Declares state keys of a run, besides those that are declared already. Middlewares declare
+    /// [their own](Middleware::state).
     pub fn state(mut self, schema: StateSchema) -> Self {
-        self.schema = schema;
+        self.schema = self.schema.with(schema);
         self
     }
 
@@ -444,6 +445,10 @@ impl AgentBuilder {
         let middlewares: Middlewares = stack::middlewares(&self.items);
         self.tools.extend(middlewares.iter().flat_map(|m| m.tools()));
         self.sub_agents.extend(middlewares.iter().flat_map(|m| m.sub_agents()));
+        for middleware in middlewares.iter() {
+            let declared = |e: Error| e.with_context("middleware", middleware.name().to_owned());
+            self.schema.extend(middleware.state()).map_err(declared)?;
+        }
         check::schema(&mut self.schema)?;
         let deadlines = Arc::new(std::mem::take(&mut self.deadlines));
         let entries = self

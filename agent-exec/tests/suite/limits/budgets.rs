@@ -1,15 +1,22 @@
 //! Budgets in whole runs.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use agent_core::{
-    Budget, Caps, Error, ErrorKind, ExitReason, MemoryJournal, ModelInfo, Retry, RunRequest, Usage, Window,
-    budget::Amounts,
+    BoxFuture, Budget, Caps, Error, ErrorKind, ExitReason, MemoryJournal, ModelInfo, Result, Retry, RunRequest, Usage,
+    Window, async_trait,
+    budget::{Amounts, Balance, Ledger, MemoryLedger},
     model::PriceTable,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
-use agent_llm::RetryLayer;
+use agent_llm::{ModelRouter, RetryLayer};
 use agent_middleware::Delegation;
 use serde_json::{Value, json};
 
@@ -201,4 +208,124 @@ async fn wall_time_is_a_budget_of_the_run_and_is_not_given_again_when_it_goes_on
         .despite_changes();
     let end = finished(build(ScriptedModel::new([slow("never")])).start(request).await);
     assert_eq!(end.reason, ExitReason::Budget, "two seconds were left");
+}
+
+/// A model whose answers may be long.
+fn verbose(turns: impl IntoIterator<Item = Turn>) -> ScriptedModel {
+    let mut info = ModelInfo::new("verbose");
+    info.max_output = Some(64_000);
+    ScriptedModel::new(turns).with_info(info)
+}
+
+/// Runs for at most an hour of the paused clock, under a budget of so many tokens.
+async fn routed(model: ModelRouter, tokens: u64) -> agent_core::Finished {
+    let agent = Agent::builder("a", model).budget(Budget::new(Caps::default().tokens(tokens)));
+    let agent = agent.build().expect("builds");
+    let run = tokio::time::timeout(Duration::from_secs(3_600), agent.run("go"));
+    finished(run.await.expect("the run does not hang"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_asks_another_one_takes_what_is_left_beside_its_own_reservation() {
+    let small = ScriptedModel::new([Turn::text("42")]);
+    let classifier = verbose([Turn::text("small")]);
+    let model = ModelRouter::builder(verbose([])).choice("small", small.clone(), "sums");
+    let end = routed(model.classify_with(classifier.clone()).build().expect("builds"), 100_000).await;
+    assert_eq!((end.answer.as_str(), classifier.calls(), small.calls()), ("42", 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_router_goes_by_its_rules_when_the_budget_has_no_room_for_the_classifier() {
+    let large = verbose([Turn::text("42")]);
+    let (small, classifier) = (ScriptedModel::new([]), ScriptedModel::new([]));
+    let model = ModelRouter::builder(large.clone()).choice("small", small, "sums").classify_with(classifier);
+    let end = routed(model.build().expect("builds"), 10_000).await;
+    assert_eq!((end.answer.as_str(), large.calls()), ("42", 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn routers_that_share_a_budget_do_not_wait_for_each_other() {
+    let budget = Budget::new(Caps::default().tokens(200_000));
+    let build = |name| {
+        let classifier = verbose([Turn::text("small").delay(ms(10))]);
+        let small = ScriptedModel::new([Turn::text("42")]);
+        let model = ModelRouter::builder(verbose([Turn::text("42")])).choice("small", small, "sums");
+        let model = model.classify_with(classifier).build().expect("builds");
+        Agent::builder(name, model).budget(budget.clone()).build().expect("builds")
+    };
+    let (a, b, c) = (build("a"), build("b"), build("c"));
+    let all = async { tokio::join!(a.run("go"), b.run("go"), c.run("go")) };
+    let (a, b, c) = tokio::time::timeout(Duration::from_secs(3_600), all).await.expect("no run hangs");
+    for end in [a, b, c] {
+        assert_eq!(finished(end).answer, "42");
+    }
+    used(&budget).await;
+}
+
+/// A ledger that cannot be written for a while.
+struct Failing(MemoryLedger, Arc<AtomicBool>);
+
+#[async_trait]
+impl Ledger for Failing {
+    async fn balance(&self, account: &str) -> Result<Balance> {
+        self.0.balance(account).await
+    }
+
+    async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+        self.0.reserve(account, caps, wanted).await
+    }
+
+    fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
+        match self.1.load(Ordering::SeqCst) {
+            true => Box::pin(async { Err(Error::new(ErrorKind::Store, "the ledger is away")) }),
+            false => self.0.settle(account, receipt, used),
+        }
+    }
+
+    fn forget(&self, prefix: &str, oldest: &str) {
+        self.0.forget(prefix, oldest);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_paid_for_is_not_lost_with_the_ledger() {
+    let fails = Arc::new(AtomicBool::new(true));
+    let budget = Budget::builder().ledger(Failing(MemoryLedger::new(), fails.clone()));
+    let budget = budget.caps(Caps::default().model_calls(100)).build().expect("builds");
+    let model = ScriptedModel::new([Turn::text("42")]);
+    let agent = Agent::builder("a", model.clone()).budget(budget).store(MemoryJournal::default());
+    let agent = agent.build().expect("builds");
+    let e = agent.start(RunRequest::user("go").session("s")).await.expect_err("the ledger is away");
+    assert_eq!(e.kind(), ErrorKind::Store);
+    fails.store(false, Ordering::SeqCst);
+    let end = finished(agent.start(RunRequest::recover("s", [] as [(String, Value); 0])).await);
+    assert_eq!((end.answer.as_str(), model.calls()), ("42", 1));
+}
+
+#[tokio::test]
+async fn a_model_that_reports_no_usage_is_counted_and_does_not_escape_a_budget() {
+    let watch = crate::common::Watch::default();
+    let silent = |text: &str| Turn::text(text).usage(Usage::default());
+    let model = ScriptedModel::new((0..6).map(|_| silent("words and more words")));
+    let budget = Budget::new(Caps::default().tokens(20_000));
+    let agent = agent(&model, &budget).middleware(watch.clone()).store(MemoryJournal::default());
+    let agent = agent.build().expect("builds");
+    let mut reasons = Vec::new();
+    for _ in 0..6 {
+        let end = finished(agent.start(RunRequest::user("x".repeat(4_000)).session("s")).await);
+        reasons.push((end.reason == ExitReason::Budget, end.usage.calls));
+    }
+    assert_eq!(reasons[0], (false, 1), "the executor counts the call");
+    assert_eq!(reasons[5], (true, 0), "{reasons:?}");
+    let used = used(&budget).await;
+    assert!(used.tokens > 10_000 && used.tokens <= 20_000, "{used:?}");
+    let told = watch.warnings().into_iter().filter(|warning| warning.contains("no usage"));
+    assert_eq!(told.count(), model.calls(), "once a run");
+}
+
+#[tokio::test]
+async fn a_call_counts_though_nothing_is_limited_and_the_model_reports_nothing() {
+    let model = ScriptedModel::new([Turn::text("done").usage(Usage::default())]);
+    let end = finished(Agent::builder("a", model).build().expect("builds").run("go").await);
+    assert_eq!((end.usage.calls, end.usage.total()), (1, 0), "no tokens are made up where no budget needs them");
 }

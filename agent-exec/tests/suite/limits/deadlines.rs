@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use agent_core::{
     BoxFuture, Deadlines, Error, ErrorKind, Exit, ExitReason, Flow, Journal, MemoryJournal, Message, Middleware,
     ModelRequest, ModelResponse, Result, RunCx, RunEnd, RunRequest, Tool, ToolBatch, ToolResults, Toolset, Verdict,
-    async_trait,
+    WhenBusy, async_trait,
     journal::{Ack, Entry, JournalWriter},
     testing::{ScriptedModel, Turn},
 };
@@ -235,4 +235,118 @@ async fn a_store_that_hangs_holds_no_run_beyond_its_deadline_which_fails_since_i
     let agent = agent([Turn::text("done")], Deadlines::new().run(secs(10))).store(NeverDurable::default());
     let e = agent.build().expect("builds").start(RunRequest::user("go").session("s")).await.expect_err("not kept");
     assert_eq!((told(&e), began.elapsed()), ((ErrorKind::Timeout, Some("run"), true), secs(15)));
+}
+
+/// A journal that hangs when it is opened, or when it is read.
+struct Hanging {
+    store: MemoryJournal,
+    opens: bool,
+}
+
+#[async_trait]
+impl Journal for Hanging {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        match self.opens {
+            true => self.store.open(session, agent).await,
+            false => std::future::pending().await,
+        }
+    }
+
+    async fn read(&self, _: &str, _: u64, _: usize) -> Result<Vec<Arc<Entry>>> {
+        std::future::pending().await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        std::future::pending().await
+    }
+
+    async fn delete(&self, _: &str) -> Result<bool> {
+        std::future::pending().await
+    }
+}
+
+/// What a run is that begins in a store that hangs: with new messages, steering, queueing or forking, or recovered.
+fn beginnings() -> Vec<RunRequest> {
+    let new = |busy| RunRequest::user("go").session("s").when_busy(busy);
+    let recover = RunRequest::recover("s", [] as [(String, serde_json::Value); 0]);
+    vec![new(WhenBusy::Reject), new(WhenBusy::Steer), new(WhenBusy::queue()), new(WhenBusy::Fork), recover]
+}
+
+fn over_a_hanging_store(opens: bool) -> Agent {
+    let store = Hanging { store: MemoryJournal::default(), opens };
+    agent([Turn::text("done")], Deadlines::new().run(secs(60))).store(store).build().expect("builds")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runs_deadline_holds_while_its_store_is_opened_and_read() {
+    for opens in [false, true] {
+        for request in beginnings() {
+            let began = Instant::now();
+            let end = tokio::time::timeout(secs(3_600), over_a_hanging_store(opens).start(request)).await;
+            let e = end.expect("the run does not hang").expect_err("it did not begin");
+            assert_eq!((told(&e), began.elapsed()), ((ErrorKind::Timeout, Some("run"), true), secs(60)));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_can_be_cancelled_while_its_store_is_opened_and_read() {
+    for opens in [false, true] {
+        for request in beginnings() {
+            let (began, run) = (Instant::now(), over_a_hanging_store(opens).start(request));
+            let handle = run.handle();
+            let cancel = async {
+                tokio::time::sleep(ms(10)).await;
+                handle.cancel();
+            };
+            let e = tokio::join!(run, cancel).0.expect_err("it did not begin");
+            assert_eq!((e.kind(), began.elapsed()), (ErrorKind::Cancelled, ms(10)));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_store_takes_to_open_counts_as_the_runs() {
+    let agent = agent([Turn::text("a b c").delay(secs(20))], Deadlines::new().run(secs(10))).store(Slow::default());
+    let began = Instant::now();
+    let end = finished(agent.build().expect("builds").start(RunRequest::user("go").session("s")).await);
+    assert_eq!((end.reason, began.elapsed()), (ExitReason::Deadline, secs(10)));
+}
+
+/// A journal that takes four seconds to open.
+#[derive(Default)]
+struct Slow(MemoryJournal);
+
+#[async_trait]
+impl Journal for Slow {
+    async fn open(&self, session: &str, agent: &str) -> Result<Arc<dyn JournalWriter>> {
+        tokio::time::sleep(secs(4)).await;
+        self.0.open(session, agent).await
+    }
+
+    async fn read(&self, session: &str, after: u64, limit: usize) -> Result<Vec<Arc<Entry>>> {
+        self.0.read(session, after, limit).await
+    }
+
+    async fn sessions(&self) -> Result<Vec<String>> {
+        self.0.sessions().await
+    }
+
+    async fn delete(&self, session: &str) -> Result<bool> {
+        self.0.delete(session).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_to_do_in_a_run_that_was_cancelled_has_five_seconds_and_the_checkpoint_is_kept() {
+    let turns = [Turn::text("slow").delay(secs(1_000))];
+    let agent = agent(turns, Deadlines::new()).middleware(Hangs("after_agent")).build().expect("builds");
+    let (began, run) = (Instant::now(), agent.start(RunRequest::user("go")));
+    let handle = run.handle();
+    let cancel = async {
+        tokio::time::sleep(secs(1)).await;
+        handle.cancel();
+    };
+    let (end, ()) = tokio::join!(run, cancel);
+    assert_eq!((end.expect("it is cancelled").as_str(), began.elapsed()), ("cancelled", secs(6)));
 }

@@ -2,6 +2,7 @@
 //! if nothing had happened.
 
 mod compaction;
+mod doubt;
 mod events;
 mod storage;
 mod world;

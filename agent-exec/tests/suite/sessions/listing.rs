@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use agent_core::{
-    ErrorKind, Journal, MemoryJournal, RunRequest,
+    Budget, Caps, ErrorKind, ExitReason, Journal, MemoryJournal, RunRequest, Window,
     testing::{ScriptedModel, Turn},
 };
-use agent_exec::{SessionId, Sessions};
+use agent_exec::{Agent, SessionId, Sessions};
 use proptest::prelude::*;
 use tokio::sync::Notify;
 
@@ -109,4 +109,17 @@ async fn a_session_gets_its_title_while_a_run_is_under_way_and_is_not_deleted_th
     go.notify_one();
     assert_eq!(finished(run.await.expect("no panic")).answer, "done");
     assert_eq!(sessions.info(&id).await.expect("reads").expect("there").title.as_deref(), Some("Going"));
+}
+
+#[tokio::test]
+async fn a_deleted_sessions_account_is_deleted_too() {
+    let caps = Caps::default().model_calls(1);
+    let budget = Budget::builder().window(Window::Session, caps).build().expect("builds");
+    let model = ScriptedModel::new([Turn::text("1"), Turn::text("2")]);
+    let agent = Agent::builder("a", model).store(MemoryJournal::default()).budget(budget).build().expect("builds");
+    let id = SessionId::new("ada", "garden");
+    let run = async || finished(agent.start(RunRequest::user("go").session(id.clone())).await).reason;
+    assert_eq!((run().await, run().await), (ExitReason::Text, ExitReason::Budget));
+    assert!(agent.sessions().expect("has a store").delete(&id).await.expect("deletes"));
+    assert_eq!(run().await, ExitReason::Text);
 }

@@ -1,6 +1,7 @@
 //! Sessions: persistence from one run to the next, in memory and in SQLite.
 
 mod busy;
+mod conversations;
 mod editing;
 mod listing;
 mod reading;

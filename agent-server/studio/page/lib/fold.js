@@ -151,6 +151,9 @@ export class Fold {
       exit_declined(run, _, entry) {
         this.#note(run, entry, "note", { label: "goes on", detail: "a hook wants another answer" });
       },
+      stop_requested(run, { reason }, entry) {
+        this.#note(run, entry, "note", { label: "stop", detail: reason });
+      },
       tool_started(run, { call_id, name, effect }, entry) {
         const again = run.tools.get(call_id);
         const call = again ? again.call : this.#callOf(run, call_id);
