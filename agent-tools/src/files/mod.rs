@@ -4,6 +4,7 @@ mod directory;
 mod nearest;
 #[cfg_attr(not(feature = "sandbox"), expect(unreachable_pub, reason = "sandboxes make it public"))]
 pub(crate) mod place;
+mod protected;
 pub(crate) mod seen;
 pub(crate) mod walk;
 
@@ -20,6 +21,7 @@ use agent_core::{Error, Result};
 use self::{
     directory::Directory,
     place::{Entry, EntryKind, Place, is_not_regular},
+    protected::is_protected,
     seen::Known,
 };
 
@@ -46,11 +48,14 @@ pub(crate) struct Limits {
     pub(crate) output_bytes: usize,
     pub(crate) search_time: Duration,
     pub(crate) hard_links: bool,
+    /// Files that programs outside execute are not changed.
+    pub(crate) protects: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { file_bytes: 10 << 20, output_bytes: 64 << 10, search_time: Duration::from_secs(10), hard_links: false }
+        let search_time = Duration::from_secs(10);
+        Self { file_bytes: 10 << 20, output_bytes: 64 << 10, search_time, hard_links: false, protects: false }
     }
 }
 
@@ -148,6 +153,7 @@ impl Files {
 
     /// Removes a regular file.
     pub(crate) fn remove(&self, path: &Path) -> Result<()> {
+        self.allow_protected(path)?;
         self.root.place.remove(path, &self.limits).map_err(|e| self.explain(path, &e))
     }
 
@@ -161,6 +167,20 @@ impl Files {
         let is_fixed = matches!(self.root.place.stat(&self.real(path)), Ok(Some(found)) if found.read_only);
         let refused = || self.explain(path, &io::Error::other("it is marked as read-only"));
         if is_fixed { Err(refused()) } else { Ok(()) }
+    }
+
+    /// Refuses a path that is protected, also through links.
+    fn allow_protected(&self, path: &Path) -> Result<()> {
+        let place = &self.root.place;
+        // The file, and folders on its way, may not be there yet.
+        let linked =
+            path.ancestors().find_map(|above| Some(place.real(above).ok()?.join(path.strip_prefix(above).ok()?)));
+        let is_protected = is_protected(path) || linked.is_some_and(|path| is_protected(&path));
+        if !self.limits.protects || !is_protected {
+            return Ok(());
+        }
+        let why = "programs outside execute what such files say, so that only the user may change them";
+        Err(Error::tool(format!("'{}' is protected: {why}", shown(path))))
     }
 
     pub(crate) fn known(&self) -> &Known {
@@ -181,6 +201,7 @@ impl Files {
     /// Like [`replace`](Self::replace); a new file gets the permissions of the file `like`.
     pub(crate) fn replace_like(&self, path: &Path, content: &[u8], like: Option<&Path>) -> Result<bool> {
         self.allow_size(path, content.len() as u64)?;
+        self.allow_protected(path)?;
         self.root.place.replace(path, content, like).map_err(|e| self.explain(path, &e))
     }
 

@@ -44,8 +44,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets the longest time of a call, of a resource that is read and of a prompt. The run's deadline holds beside it. Default:
-    /// one minute.
+    /// Sets the longest time of a call, of a resource that is read and of a prompt. A call starts it anew with each report of
+    /// progress, up to ten times in all. The run's deadline holds beside it. Default: one minute.
     pub fn timeout(mut self, most: Duration) -> Self {
         self.0.timeout = most;
         self
@@ -85,10 +85,19 @@ impl ClientBuilder {
         self
     }
 
-    /// Takes no hint of the server's as true: calls of all of its tools count as [`AtMostOnce`](agent_core::Effect::AtMostOnce).
-    /// Default: a tool that says that it only reads is pure, one that says that it is idempotent is that.
-    pub fn distrust_hints(mut self) -> Self {
-        self.0.distrusts = true;
+    /// Believes the annotations of the server's tools: one that only reads is [`Pure`](agent_core::Effect::Pure), so that it may be
+    /// repeated, one that is idempotent is [`Idempotent`](agent_core::Effect::Idempotent), and one that destroys nothing is not
+    /// risky. For servers that you would let decide about approvals. Default: all calls count as
+    /// [`AtMostOnce`](agent_core::Effect::AtMostOnce), and annotations are believed only where they make a tool riskier.
+    pub fn trust_hints(mut self) -> Self {
+        self.0.trusts = true;
+        self
+    }
+
+    /// Pins a tool of the server, by the server's own name, to its [digest](Client::digests). A tool whose description, schemas or
+    /// annotations have another digest is left out, with a warning; with any pinned tool, those that are not pinned are left out too.
+    pub fn pin(mut self, tool: impl Into<String>, digest: impl Into<String>) -> Self {
+        self.0.pinned.insert(tool.into(), digest.into());
         self
     }
 

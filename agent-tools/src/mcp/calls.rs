@@ -16,6 +16,7 @@ use rmcp::{
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Running calls at one server.
@@ -36,6 +37,10 @@ const QUESTIONS: u32 = 100;
 /// Maximum of forwarded progress notifications per call.
 const PROGRESS: u32 = 10_000;
 
+/// Reports of progress of a call, which extend its timeout.
+#[derive(Debug, Default)]
+pub(super) struct Progress(pub(super) Notify);
+
 /// A call that is under way.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -44,6 +49,7 @@ pub(super) struct Call {
     asked: Mutex<BTreeMap<String, u32>>,
     /// Number of progress notifications so far.
     told: AtomicU32,
+    progress: Arc<Progress>,
     /// Cancelled when the call is over, so that nothing is done for it any more.
     pub(super) over: CancellationToken,
     /// Reason why the call must end immediately: it has to wait for an answer.
@@ -60,9 +66,10 @@ pub(super) struct Noted<'a> {
 }
 
 impl Call {
-    pub(super) fn new(req: ToolRequest) -> Arc<Self> {
+    pub(super) fn new(req: ToolRequest, progress: Arc<Progress>) -> Arc<Self> {
         let (over, stop) = (CancellationToken::new(), CancellationToken::new());
-        Arc::new(Self { req, asked: Mutex::default(), told: AtomicU32::new(0), over, stopped: Mutex::default(), stop })
+        let (asked, told, stopped) = (Mutex::default(), AtomicU32::new(0), Mutex::default());
+        Arc::new(Self { req, asked, told, progress, over, stopped, stop })
     }
 
     /// Names a request of the server by its content and its repetition count: stable when the call
@@ -85,6 +92,7 @@ impl Call {
 
     /// Forwards a progress notification to the run.
     pub(super) fn progress(&self, progress: Value) {
+        self.progress.0.notify_one();
         if self.told.fetch_add(1, Ordering::Relaxed) < PROGRESS {
             self.req.progress(progress);
         }

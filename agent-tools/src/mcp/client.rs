@@ -1,8 +1,13 @@
 //! A client of one server.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, Mutex as StdMutex, PoisonError},
+    time::Duration,
+};
 
-use agent_core::{Result, RunCx, Tool, Toolset, async_trait};
+use agent_core::{Error, EventKind, Result, RunCx, Tool, Toolset, async_trait};
 use rmcp::model::{ClientRequest, PingRequest};
 use tokio::sync::Mutex;
 
@@ -17,6 +22,9 @@ use super::{
 
 /// Maximum length of a server's instructions, in characters.
 const INSTRUCTIONS: usize = 64_000;
+
+/// Maximum number of runs that are noted as told of a server that cannot be reached.
+const RUNS: usize = 10_000;
 
 /// How long a ping may take.
 const PING: Duration = Duration::from_secs(5);
@@ -48,6 +56,8 @@ const PING: Duration = Duration::from_secs(5);
 pub struct Client {
     pub(super) link: Arc<Link>,
     list: Arc<Mutex<List>>,
+    /// The runs that were told that the server cannot be reached.
+    told: Arc<StdMutex<BTreeSet<Arc<str>>>>,
 }
 
 impl Client {
@@ -58,12 +68,12 @@ impl Client {
     }
 
     pub(super) fn new(settings: Settings) -> Self {
-        Self { link: Link::new(settings), list: Arc::default() }
+        Self { link: Link::new(settings), list: Arc::default(), told: Arc::default() }
     }
 
     /// Returns a client of the same server without the tool list, for the entries of that list.
     pub(super) fn apart(&self) -> Self {
-        Self { link: self.link.clone(), list: Arc::default() }
+        Self { link: self.link.clone(), list: Arc::default(), told: Arc::default() }
     }
 
     /// Returns the name of the server.
@@ -105,6 +115,34 @@ impl Client {
         healthy.await.is_ok()
     }
 
+    /// The SHA-256 digests of the offered tools by the server's own names, for [`pin`](ClientBuilder::pin): over name, title,
+    /// description, schemas and annotations.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the server cannot be reached and never was.
+    pub async fn digests(&self) -> Result<BTreeMap<String, String>> {
+        self.known(None).await?;
+        Ok(self.list.lock().await.digests())
+    }
+
+    /// Warns of a server that cannot be reached: each run once, until it could be reached again.
+    fn report(&self, cx: &RunCx, failed: Option<&Error>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = &cx.ids().run_id;
+        if told.len() >= RUNS {
+            told.clear();
+        }
+        match failed {
+            None => {
+                told.remove(run);
+            }
+            Some(error) if told.insert(run.clone()) => {
+                cx.emit(EventKind::Warning { message: format!("{} Its tools are left out.", error.message()) });
+            }
+            Some(_) => {}
+        }
+    }
+
     /// The tools, listed anew if the server is new or says that they changed.
     async fn known(&self, cx: Option<&RunCx>) -> Result<Vec<Arc<dyn Tool>>> {
         let settings = &self.link.settings;
@@ -116,7 +154,13 @@ impl Client {
 #[async_trait]
 impl Toolset for Client {
     async fn tools(&self, cx: &RunCx) -> Result<Vec<Arc<dyn Tool>>> {
-        match self.known(Some(cx)).await {
+        let known = self.known(Some(cx)).await;
+        if known.is_ok() {
+            let mut list = self.list.lock().await;
+            list.warnings().into_iter().for_each(|message| cx.emit(EventKind::Warning { message }));
+        }
+        self.report(cx, known.as_ref().err().filter(|error| error.kind().is_told()));
+        match known {
             Err(error) if error.kind().is_told() && !self.link.settings.required => {
                 tracing::debug!(server = self.name(), %error, "the tools of an MCP server are left out");
                 Ok(Vec::new())

@@ -14,7 +14,7 @@ use tokio::{runtime::Handle, sync::Mutex, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    calls::{Call, Calls},
+    calls::{Call, Calls, Progress},
     endpoint::Kind,
     failure,
     handler::{Handler, News},
@@ -112,7 +112,11 @@ impl Connection {
 
     /// Makes a call of a tool. If it is given up, the server is told. There is no answer from a connection that is
     /// [spent](Self::is_spent).
-    pub(super) async fn call(&self, req: &ToolRequest, params: CallToolRequestParams) -> Result<Option<ServerResult>> {
+    pub(super) async fn call(
+        &self,
+        (req, progress): (&ToolRequest, &Arc<Progress>),
+        params: CallToolRequestParams,
+    ) -> Result<Option<ServerResult>> {
         let _turn = match &self.turn {
             Some(turn) => Some(turn.lock().await),
             None => None,
@@ -120,7 +124,7 @@ impl Connection {
         if self.is_spent() {
             return Ok(None);
         }
-        let call = Call::new(req.clone());
+        let call = Call::new(req.clone(), progress.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sending = self.calls.sending.lock().await;
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;

@@ -4,8 +4,9 @@ use std::{error::Error as StdError, time::Duration};
 
 use agent_core::{Error, ErrorKind, Result, Retry, RunCx, run::RunDeadline};
 use rmcp::{ServiceError, service::ClientInitializeError};
+use tokio::time::Instant;
 
-use super::{endpoint::Kind, settings::Settings};
+use super::{calls::Progress, endpoint::Kind, settings::Settings};
 
 /// Maximum length of a server's error message, in characters.
 const LONGEST: usize = 2000;
@@ -65,19 +66,45 @@ pub(super) async fn within<T>(
     most: Duration,
     request: impl Future<Output = Result<T>>,
 ) -> Result<T> {
+    within_progress(settings, cx, most, &Progress::default(), request).await
+}
+
+/// Longest time of a request with progress, in timeouts.
+const TIMEOUTS: u32 = 10;
+
+/// As [`within`]; each report of progress starts the time anew, up to ten times `most` in all.
+pub(super) async fn within_progress<T>(
+    settings: &Settings,
+    cx: Option<&RunCx>,
+    most: Duration,
+    progress: &Progress,
+    request: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let left = cx.and_then(RunCx::deadline).map(RunDeadline::left);
-    let most = left.map_or(most, |left| left.min(most));
+    let longest = most.saturating_mul(TIMEOUTS);
+    let longest = left.map_or(longest, |left| left.min(longest));
     let cancelled = async {
         match cx {
             Some(cx) => cx.cancellation().cancelled().await,
             None => std::future::pending().await,
         }
     };
+    let began = Instant::now();
+    let late = async {
+        let (mut waits, mut is_extended) = (most.min(longest), false);
+        // Each report starts the time anew, and may come before it is waited for.
+        while tokio::time::timeout(waits, progress.0.notified()).await.is_ok() {
+            waits = most.min(longest.saturating_sub(began.elapsed()));
+            is_extended = true;
+        }
+        is_extended
+    };
     tokio::select! {
         answer = request => answer,
         () = cancelled => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
-        () = tokio::time::sleep(most) => {
-            let message = format!("The server '{}' did not answer within {} seconds.", settings.name, most.as_secs_f64());
+        is_extended = late => {
+            let seconds = if is_extended { began.elapsed() } else { most.min(longest) }.as_secs_f64();
+            let message = format!("The server '{}' did not answer within {seconds} seconds.", settings.name);
             Err(Error::tool(message).with_context("server", &*settings.name))
         }
     }

@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -25,7 +25,7 @@ use rmcp::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, time::Instant};
 
 use super::{
     calls::{Call, Calls},
@@ -41,6 +41,10 @@ const QUESTION: usize = 64 * 1024;
 
 /// Maximum length of a changed resource's URI, in characters.
 const URI: usize = 4096;
+
+/// Maximum number of messages of a server that are logged in a minute.
+const LOGGED: u32 = 300;
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
 const LINGER: Duration = Duration::from_secs(30);
@@ -58,6 +62,8 @@ pub(super) struct Handler {
 pub(super) struct News {
     /// Number of tool list changes.
     tools: AtomicU64,
+    /// Start of the current minute of logging, and the messages in it.
+    logged: Mutex<(Option<Instant>, u32)>,
     /// The lists that changed.
     pub(super) lists: broadcast::Sender<ListChange>,
     /// Changed resources, by URI.
@@ -66,11 +72,29 @@ pub(super) struct News {
 
 impl Default for News {
     fn default() -> Self {
-        Self { tools: AtomicU64::new(0), lists: broadcast::channel(256).0, resources: broadcast::channel(256).0 }
+        Self {
+            tools: AtomicU64::new(0),
+            logged: Mutex::default(),
+            lists: broadcast::channel(256).0,
+            resources: broadcast::channel(256).0,
+        }
     }
 }
 
 impl News {
+    /// True if a message of the server may be logged: a bounded number per minute.
+    fn may_log(&self, server: &str) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.0.is_none_or(|since| since.elapsed() >= MINUTE) {
+            *logged = (Some(Instant::now()), 0);
+        }
+        logged.1 = logged.1.saturating_add(1);
+        if logged.1 == LOGGED + 1 {
+            tracing::warn!(server, "an MCP server logs too much: the rest of this minute is left out");
+        }
+        logged.1 <= LOGGED
+    }
+
     /// Says that the tools may be others now.
     pub(super) fn tools_changed(&self) {
         self.tools.fetch_add(1, Ordering::AcqRel);
@@ -183,16 +207,21 @@ impl ClientHandler for Handler {
     }
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
-        let (server, logger) = (&*self.settings.name, short(params.logger.as_deref().unwrap_or_default()));
+        let server = &*self.settings.name;
+        if !self.news.may_log(server) {
+            return;
+        }
+        // A line break would make other lines of the log.
+        let logger = short(params.logger.as_deref().unwrap_or_default()).escape_debug().to_string();
         let data = match &params.data {
-            Value::String(text) => short(text),
-            other => short(&other.to_string()),
+            Value::String(text) => short(text).escape_debug().to_string(),
+            other => short(&other.to_string()).escape_debug().to_string(),
         };
+        // An error of a server is none of the application.
         match params.level {
             LoggingLevel::Debug => tracing::debug!(server, logger, "{data}"),
             LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(server, logger, "{data}"),
-            LoggingLevel::Warning => tracing::warn!(server, logger, "{data}"),
-            _ => tracing::error!(server, logger, "{data}"),
+            _ => tracing::warn!(server, logger, "{data}"),
         }
     }
 

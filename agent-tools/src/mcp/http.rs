@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use agent_core::{Error, Result};
 use futures::stream::BoxStream;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, StatusCode};
+use reqwest::redirect::Policy;
 use rmcp::{
     model::{ClientJsonRpcMessage, JsonRpcMessage},
     transport::{
@@ -17,12 +18,12 @@ use rmcp::{
 };
 use sse_stream::{Error as SseError, Sse};
 
-use super::{Http, oauth::Access};
+use super::{Http, oauth::Access, post};
 use crate::http::tls;
 
-type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
 
-type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+pub(super) type Outcome<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
 /// Maximum of token renewals per request.
 const RENEWALS: usize = 3;
@@ -39,15 +40,34 @@ pub(super) fn transport(
     Ok(StreamableHttpClientTransport::with_client(Web { client: client()?, access }, config))
 }
 
-/// An HTTP client with the roots of this machine. Redirects are not followed: headers with secrets are for one server.
+/// Maximum number of redirects of a request.
+const REDIRECTS: usize = 10;
+
+/// An HTTP client with the roots of this machine. It follows redirects that repeat the request at the same origin; all others are
+/// errors with their address, since headers with secrets are for one server.
 pub(super) fn client() -> Result<reqwest::Client> {
-    builder()?.build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+    let follow = Policy::custom(|attempt| {
+        let from = attempt.previous().last().map(reqwest::Url::origin);
+        let repeats = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        if repeats && from == Some(attempt.url().origin()) && attempt.previous().len() <= REDIRECTS {
+            return attempt.follow();
+        }
+        let mut to = attempt.url().clone();
+        // It may hold what is a secret.
+        to.set_query(None);
+        let cleared = to.set_username("").and_then(|()| to.set_password(None));
+        let to = if cleared.is_ok() { to.to_string() } else { to.origin().ascii_serialization() };
+        let status = attempt.status().as_u16();
+        attempt
+            .error(format!("the server redirects to {to} (status {status}), which is not followed: set that address"))
+    });
+    builder()?.redirect(follow).build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
 }
 
-/// What an HTTP client is made of.
+/// Builder of an HTTP client, which follows no redirects.
 pub(super) fn builder() -> Result<reqwest::ClientBuilder> {
     let builder = reqwest::Client::builder().tls_backend_preconfigured(tls::config()?);
-    Ok(builder.redirect(reqwest::redirect::Policy::none()))
+    Ok(builder.redirect(Policy::none()))
 }
 
 /// HTTP client of a server, with its access token.
@@ -124,10 +144,7 @@ impl StreamableHttpClient for Web {
         limits: StreamableHttpResponseLimits,
     ) -> Outcome<StreamableHttpPostResponse> {
         let is_in_session = session.is_some();
-        let post = |token| {
-            let (uri, message, session) = (uri.clone(), message.clone(), session.clone());
-            self.client.post_message_with_response_limits(uri, message, session, token, headers.clone(), limits)
-        };
+        let post = |token| post::post(&self.client, &uri, &message, session.as_deref(), token, headers.clone(), limits);
         of_session(self.with_token(post).await, is_in_session)
     }
 
@@ -171,6 +188,6 @@ impl StreamableHttpClient for Web {
             let (uri, session, last) = (uri.clone(), session.clone(), last.clone());
             self.client.get_stream_with_max_sse_event_size(uri, session, last, token, headers.clone(), limit)
         };
-        self.with_token(get).await
+        Ok(post::repaired(self.with_token(get).await?, limit))
     }
 }

@@ -8,8 +8,9 @@ use rmcp::{
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
 };
-use serde_json::Value;
 use tokio::{io::AsyncWriteExt, sync::Mutex};
+
+use super::lenient;
 
 use crate::{
     lines::{Line, LineReader},
@@ -29,9 +30,9 @@ impl Line {
     /// Parses the message in the line; the error describes why it is invalid.
     pub(super) fn message(&self, limit: usize) -> Result<RxJsonRpcMessage<RoleClient>, String> {
         let (id, why) = match &self.over {
-            None => match serde_json::from_slice(&self.bytes) {
+            None => match lenient::parse(&self.bytes) {
                 Ok(message) => return Ok(message),
-                Err(e) => (self.id_of_answer(), format!("it is no message of the protocol: {e}")),
+                Err(e) => (self.id_of_answer(), format!("the answer is not a message of the protocol: {e}")),
             },
             Some((length, end)) => {
                 (id_at_the_beginning(&self.bytes).or_else(|| id_at_the_end(end)), too_large(*length, limit))
@@ -43,7 +44,10 @@ impl Line {
     }
 
     fn id_of_answer(&self) -> Option<i64> {
-        let answer: Value = serde_json::from_slice(&self.bytes).ok()?;
+        let Ok(answer) = lenient::value(&self.bytes) else {
+            // What can still be found is enough to end its request.
+            return id_at_the_beginning(&self.bytes).or_else(|| id_at_the_end(&self.bytes));
+        };
         let is_answer = answer.get("result").is_some() || answer.get("error").is_some();
         answer.get("id")?.as_i64().filter(|_| is_answer)
     }
@@ -166,6 +170,8 @@ mod tests {
     #[test]
     fn an_answer_that_is_none_of_the_protocol_is_an_error_of_its_request_and_other_garbage_is_left_out() {
         assert_eq!(answer(r#"{"jsonrpc":"2.0","id":3,"error":"no"}"#, 1000), Some(3));
+        assert_eq!(answer(r#"{"jsonrpc":"2.0","id":4,"result":{"a":bad}}"#, 1000), Some(4), "found by scanning");
+        assert_eq!(answer(r#"{"result":{"a":"bad},"jsonrpc":"2.0","id":5}"#, 1000), Some(5));
         assert_eq!(answer("Listening on port 3000", 1000), None);
         assert_eq!(answer(r#"{"id":3,"log":"hello"}"#, 1000), None);
     }

@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{
+    calls::Progress,
     connection::Connection,
     failure::{away, within},
     handler::News,
@@ -119,12 +120,12 @@ impl Link {
     pub(super) async fn call(
         self: &Arc<Self>,
         patience: Duration,
-        req: &ToolRequest,
+        (req, progress): (&ToolRequest, &Arc<Progress>),
         params: &CallToolRequestParams,
     ) -> Result<ServerResult> {
         loop {
             let connection = self.connection(patience).await?;
-            if let Some(answer) = connection.call(req, params.clone()).await? {
+            if let Some(answer) = connection.call((req, progress), params.clone()).await? {
                 return Ok(answer);
             }
         }

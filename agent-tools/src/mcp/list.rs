@@ -1,12 +1,18 @@
 //! Cached tool list of a server, and its refresh.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use agent_core::{Error, Result, Tool};
+use agent_core::{Error, Result, Tool, engine::canonical_json};
 use rmcp::{
     ServiceError,
     model::{PaginatedRequestParams, Tool as RemoteTool},
 };
+use serde_json::json;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::{
@@ -23,6 +29,9 @@ use super::{
 /// Time that a refresh of a known list may take before the old list is used.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// Maximum number of warnings that wait for a run.
+const WARNINGS: usize = 50;
+
 /// The most characters of a description.
 const DESCRIPTION: usize = 16_000;
 
@@ -36,6 +45,8 @@ pub(super) struct List {
     /// listing.
     changes: Option<u64>,
     remote: Vec<(RemoteTool, String, Arc<dyn Tool>)>,
+    /// Warnings that no run has seen yet.
+    warnings: Vec<String>,
     /// The tools to look at resources, once the server had some.
     resource_tools: Vec<Arc<dyn Tool>>,
     tools: Vec<Arc<dyn Tool>>,
@@ -86,9 +97,46 @@ impl List {
         }
     }
 
+    /// The warnings that no run has seen yet.
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// The digests of the tools, by the server's own names.
+    pub(super) fn digests(&self) -> BTreeMap<String, String> {
+        self.remote.iter().map(|(tool, ..)| (tool.name.to_string(), digest(tool))).collect()
+    }
+
+    fn warn(&mut self, client: &Client, tool: &str, what: &str) {
+        let tool = cut(tool, 200);
+        tracing::warn!(server = client.name(), tool, "a tool of an MCP server {what}");
+        if self.warnings.len() < WARNINGS {
+            self.warnings.push(format!("the tool '{tool}' of the MCP server '{}' {what}", client.name()));
+        }
+    }
+
+    /// Tools that are known keep their place, and new ones follow: the beginning of a prompt stays the same.
+    fn in_order(&self, mut found: Vec<RemoteTool>) -> Vec<RemoteTool> {
+        let known: BTreeMap<&str, usize> =
+            self.remote.iter().enumerate().map(|(place, (tool, ..))| (&*tool.name, place)).collect();
+        found.sort_by_key(|tool| known.get(&*tool.name).copied().unwrap_or(usize::MAX));
+        found
+    }
+
     fn take(&mut self, client: &Client, connection: &Connection, found: Vec<RemoteTool>) {
         let settings = &client.link.settings;
-        let found: Vec<_> = found.into_iter().filter(|tool| settings.offers(&tool.name)).map(bounded).collect();
+        let found = found.into_iter().filter(|tool| settings.offers(&tool.name)).map(bounded).collect();
+        let mut found = self.in_order(found);
+        found.retain(|tool| {
+            let is_pinned = settings.pinned.get(&*tool.name) == Some(&digest(tool));
+            if !settings.pinned.is_empty() && !is_pinned {
+                self.warn(client, &tool.name, "is left out: it has not the digest that it is pinned to");
+            }
+            is_pinned || settings.pinned.is_empty()
+        });
+        let changed = |tool: &&RemoteTool| self.remote.iter().any(|(was, ..)| was.name == tool.name && was != *tool);
+        let changed: Vec<_> = found.iter().filter(changed).map(|tool| tool.name.clone()).collect();
+        changed.iter().for_each(|tool| self.warn(client, tool, "has changed"));
         let names = name::all(&settings.prefix, found.iter().map(|tool| &*tool.name));
         let mut remote = Vec::new();
         for tool in &found {
@@ -100,10 +148,7 @@ impl List {
             };
             match made {
                 Ok(made) => remote.push((tool.clone(), name.clone(), made)),
-                Err(error) => {
-                    let tool = cut(&tool.name, 200);
-                    tracing::warn!(server = client.name(), tool, %error, "a tool of an MCP server is left out");
-                }
+                Err(error) => self.warn(client, &tool.name, &format!("is left out: {}", error.message())),
             }
         }
         self.tools = remote.iter().map(|(.., tool)| tool.clone()).collect();
@@ -135,6 +180,14 @@ fn make(client: &Client, name: &str, tool: &RemoteTool) -> Result<Arc<dyn Tool>>
         return Err(Error::tool(format!("its description has {size} bytes, and the limit is {TOOL}")));
     }
     Ok(Arc::new(ServerTool::new(&client.link, name.to_owned(), tool)?))
+}
+
+/// The digest of all that a model and an approval are told of a tool.
+fn digest(tool: &RemoteTool) -> String {
+    let parts =
+        json!([tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
+    let digest = Sha256::digest(canonical_json(&parts));
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The tool with a description of bounded length.

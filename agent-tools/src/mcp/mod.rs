@@ -8,20 +8,21 @@
 //!
 //! | the server | the run |
 //! |---|---|
-//! | cannot be reached | goes on without its tools, with a warning in the log; the server is tried again, later and later. A server that is [`required`](ClientBuilder::required) fails the run |
+//! | cannot be reached | goes on without its tools, with a warning in the log and as an [event](agent_core::EventKind::Warning); the server is tried again, later and later. A server that is [`required`](ClientBuilder::required) fails the run |
 //! | dies or hangs | the model is told by an error result; the next call connects anew |
-//! | says that its tools changed | the next model call has the new ones |
+//! | says that its tools changed | the next model call has the new ones, those that were known in their place; a tool that changed is a warning, and with another digest than its [pinned](ClientBuilder::pin) one it is left out |
 //! | says that its resources or prompts changed | programs are [told](Client::list_changes) |
-//! | hints that a tool only reads, or is idempotent | its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`, unless hints are [distrusted](ClientBuilder::distrust_hints); else it is `AtMostOnce` |
-//! | hints that a tool may destroy something, or not, and what it reaches | its [`ToolHints`](agent_core::tool::ToolHints) say so: approvals that [ask about what is risky](agent_core::ToolRequest::is_risky) go by that |
+//! | hints that a tool only reads, or is idempotent | nothing, unless its hints are [trusted](ClientBuilder::trust_hints): then its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`. Otherwise it is `AtMostOnce` |
+//! | hints that a tool may destroy something, or reaches an open world | its [`ToolHints`](agent_core::tool::ToolHints) say so: approvals that [ask about risky calls](agent_core::ToolRequest::is_risky) use them. That it does not is believed with trusted hints only |
 //! | gives text, images, sound, resources | parts of the result; a link to a resource, and what no provider takes, is text that says so |
 //! | returns structured content | the [value](agent_core::ToolOutput::as_value) of the result; an error result if it violates the output schema of its tool, unless [unchecked](ClientBuilder::unchecked_output) |
 //! | reports that a call failed | an error result, with the server's content |
 //! | returns more than [`max_result`](ClientBuilder::max_result) | an error result that states the size |
 //! | tells how far it is | an event [`ToolProgress`](agent_core::EventKind::ToolProgress) |
-//! | logs | `tracing` |
+//! | logs | `tracing`, at most at the level `WARN`, and a bounded number of messages per minute |
+//! | sends text that is not valid, `NaN`, or a tool without a schema | the message is repaired: U+FFFD, `null`, a schema of any object |
 //!
-//! A call ends with its timeout, the run's deadline and the run's cancellation, and the server is told then.
+//! A call ends with its timeout, which starts anew when the server reports progress (up to ten times the timeout in all), the run's deadline and the run's cancellation, and the server is told then.
 //!
 //! # Questions of a server
 //!
@@ -48,11 +49,13 @@ mod endpoint;
 mod failure;
 mod handler;
 mod http;
+mod lenient;
 mod lines;
 mod link;
 mod list;
 mod name;
 mod oauth;
+mod post;
 mod prompts;
 mod question;
 mod resource_tools;
@@ -60,6 +63,7 @@ mod resources;
 mod sampling;
 #[cfg(feature = "sandbox")]
 mod sandboxed;
+mod schema;
 mod server;
 mod settings;
 mod sse;

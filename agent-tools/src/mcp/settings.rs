@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent_core::{Effect, Model, model::Backoff, tool::ToolHints};
-use rmcp::model::{Tool as RemoteTool, ToolAnnotations};
+use rmcp::model::Tool as RemoteTool;
 
 use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access, question::Answerer};
 use crate::wildcard::fits;
@@ -26,7 +26,9 @@ pub(super) struct Settings {
     pub(super) backoff: Backoff,
     pub(super) limit: usize,
     pub(super) required: bool,
-    pub(super) distrusts: bool,
+    pub(super) trusts: bool,
+    /// Digests of tools, by the server's own names.
+    pub(super) pinned: BTreeMap<String, String>,
     pub(super) serial: bool,
     pub(super) checks_output: bool,
     pub(super) resource_tools: bool,
@@ -62,7 +64,8 @@ impl Settings {
             backoff: Backoff::new().retries(u32::MAX).max_delay(Duration::from_secs(60)),
             limit: 1024 * 1024,
             required: false,
-            distrusts: false,
+            trusts: false,
+            pinned: BTreeMap::new(),
             serial: false,
             checks_output: true,
             resource_tools: false,
@@ -113,7 +116,7 @@ impl Settings {
 
     /// Returns the effect of repeating a call, as far as the server's hints are trusted.
     pub(super) fn effect_of(&self, tool: &RemoteTool) -> Effect {
-        match self.believed(tool) {
+        match tool.annotations.as_ref().filter(|_| self.trusts) {
             Some(hints) if hints.read_only_hint == Some(true) => Effect::Pure,
             Some(hints) if hints.idempotent_hint == Some(true) => Effect::Idempotent,
             _ => Effect::AtMostOnce,
@@ -122,14 +125,12 @@ impl Settings {
 
     /// Returns the hints on a call's side effects, as far as the server is trusted.
     pub(super) fn hints_of(&self, tool: &RemoteTool) -> ToolHints {
-        let (mut hints, said) = (ToolHints::default(), self.believed(tool));
-        hints.destructive = said.and_then(|said| said.destructive_hint);
-        hints.open_world = said.and_then(|said| said.open_world_hint);
+        let (mut hints, said) = (ToolHints::default(), tool.annotations.as_ref());
+        // A server that is not trusted may make its tools riskier, and not safer.
+        let believed = |hint: &bool| *hint || self.trusts;
+        hints.destructive = said.and_then(|said| said.destructive_hint).filter(believed);
+        hints.open_world = said.and_then(|said| said.open_world_hint).filter(believed);
         hints
-    }
-
-    fn believed<'a>(&self, tool: &'a RemoteTool) -> Option<&'a ToolAnnotations> {
-        tool.annotations.as_ref().filter(|_| !self.distrusts)
     }
 }
 

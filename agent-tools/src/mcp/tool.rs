@@ -9,9 +9,11 @@ use rmcp::model::{CallToolRequestParams, CallToolResult, ServerResult, Tool as R
 use serde_json::Value;
 
 use super::{
+    calls::Progress,
     content,
-    failure::{cut, short, within},
+    failure::{cut, short, within_progress},
     link::Link,
+    schema,
     settings::Settings,
 };
 use crate::{ArgumentSchema, check_value};
@@ -76,6 +78,7 @@ impl ServerTool {
     /// If its schema is invalid.
     pub(super) fn new(link: &Arc<Link>, name: String, remote: &RemoteTool) -> Result<Self> {
         let mut parameters = Value::Object((*remote.input_schema).clone());
+        schema::modernise(&mut parameters);
         if parameters.get("type").is_none() {
             parameters["type"] = "object".into();
         }
@@ -96,10 +99,10 @@ impl ServerTool {
         })
     }
 
-    async fn ask(&self, req: &ToolRequest) -> Result<ToolOutput> {
+    async fn ask(&self, req: &ToolRequest, progress: &Arc<Progress>) -> Result<ToolOutput> {
         let mut params = CallToolRequestParams::new(self.name.clone());
         params.arguments = req.args.as_object().cloned();
-        match self.link.call(self.timeout, req, &params).await? {
+        match self.link.call(self.timeout, (req, progress), &params).await? {
             ServerResult::CallToolResult(result) => {
                 content::check_size(&result, self.link.settings.limit)?;
                 self.output.check(&result, &self.name)?;
@@ -126,7 +129,9 @@ impl Tool for ServerTool {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let answer = within(&self.link.settings, Some(&req.cx), self.timeout, self.ask(&req)).await;
+        let (settings, progress) = (&self.link.settings, Arc::<Progress>::default());
+        let asked = self.ask(&req, &progress);
+        let answer = within_progress(settings, Some(&req.cx), self.timeout, &progress, asked).await;
         // What may be done twice may be tried again, whatever became of it.
         let may_repeat = matches!(self.effect, Effect::Pure | Effect::Idempotent);
         answer.map_err(|error| match error.retry() {

@@ -2,6 +2,7 @@
 
 use agent_core::{Error, Part, Result, Retry, ToolOutput};
 use serde_json::Value;
+use url::Url;
 
 use super::{document::text, operation::Operation};
 use crate::{
@@ -16,7 +17,12 @@ const ERROR: usize = 1_500;
 
 /// # Errors
 /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the API refuses or fails, or what it sends cannot be read.
-pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usize) -> Result<ToolOutput> {
+pub(super) async fn output(
+    operation: &Operation,
+    exchange: Exchange,
+    see: Option<Url>,
+    most: usize,
+) -> Result<ToolOutput> {
     let (status, retry) = (exchange.status, exchange.retry());
     let request = format!("{} {}", operation.method, operation.path);
     let mime = exchange.header("content-type").unwrap_or_default().to_ascii_lowercase();
@@ -24,6 +30,10 @@ pub(super) async fn output(operation: &Operation, exchange: Exchange, most: usiz
     let secrets: Vec<_> = operation.credentials.iter().flat_map(super::auth::Credential::spellings).collect();
     let secrets: Vec<_> = secrets.iter().map(String::as_str).collect();
     let clean = |text: &str| redacted(text, &secrets);
+    if let Some(url) = see.filter(|_| !status.is_success()) {
+        // The request was carried out: an error would have the model repeat it.
+        return Ok(ToolOutput::text(format!("done; the result is at {} ({status})", clean(url.as_str()))));
+    }
     if !status.is_success() {
         let said = clean(&problem(&exchange.body.beginning(ERROR * 8).await, &clean));
         let said = if said.is_empty() { String::new() } else { format!(": {}", cut(&said, ERROR)) };

@@ -9,13 +9,22 @@ use std::{
 };
 
 use agent_core::{Error, Result, RunCx, run::new_id};
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
 
 use super::{Shell, transcript::Transcript};
 use crate::sandbox::{Command, Exit, Input, Process};
 
 /// Timeout for a program to read its input.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Time without a question after which a command is ended when another one starts.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// Maximum number of commands of all sessions.
+const MOST: usize = 256;
 
 /// Commands in the background, by session and name. Dropped, all of them end.
 #[derive(Debug, Default)]
@@ -42,21 +51,30 @@ struct State {
     unread: Transcript,
     /// Exit status, once the command has ended; the inner `None` if it is unknown.
     ended: Option<Option<Exit>>,
+    /// When somebody last asked about it.
+    touched: Instant,
 }
 
 impl Tasks {
     /// Starts a command, and returns its name.
     pub(super) async fn start(&self, shell: &Shell, command: Command, cx: &RunCx) -> Result<String> {
-        let key = self.reserve(shell.limits.tasks, cx)?;
-        match shell.sandbox.start(command).await {
-            Ok(process) => {
-                self.lock().insert(key.clone(), Some(Task::run(process, shell.limits.output)));
-                Ok(key.1)
-            }
-            Err(e) => {
-                self.lock().remove(&key);
-                Err(e)
-            }
+        let place = Place { key: self.reserve(shell.limits.tasks, cx)?, tasks: self };
+        let process = shell.sandbox.start(command).await?;
+        self.lock().insert(place.key.clone(), Some(Task::run(process, shell.limits.output)));
+        Ok(place.key.1.clone())
+    }
+
+    /// Ends commands that nobody asked about for long, and the one that was longest without a question if there are too many.
+    fn make_room(tasks: &mut ByName) {
+        let touched = |task: &Option<Arc<Task>>| task.as_ref().map(|task| task.lock().touched);
+        let end = |task: Option<Option<Arc<Task>>>| task.flatten().into_iter().for_each(|task| task.kill());
+        let idle = |task: &Option<Arc<Task>>| touched(task).is_some_and(|touched| touched.elapsed() >= IDLE);
+        let idle: Vec<_> = tasks.iter().filter(|(_, task)| idle(task)).map(|(key, _)| key.clone()).collect();
+        idle.iter().for_each(|key| end(tasks.remove(key)));
+        while tasks.len() >= MOST {
+            let oldest = tasks.iter().filter_map(|(key, task)| Some((touched(task)?, key.clone()))).min();
+            let Some((_, key)) = oldest else { return };
+            end(tasks.remove(&key));
         }
     }
 
@@ -64,6 +82,7 @@ impl Tasks {
     fn reserve(&self, most: usize, cx: &RunCx) -> Result<(Arc<str>, String)> {
         let session = cx.ids().session.clone();
         let mut tasks = self.lock();
+        Self::make_room(&mut tasks);
         let taken = tasks.keys().filter(|(of, _)| *of == session).count();
         if taken >= most {
             let what = "end one with kill_bash, or read one that has ended with bash_output";
@@ -80,7 +99,8 @@ impl Tasks {
     pub(super) fn find(&self, name: &str, cx: &RunCx) -> Result<Arc<Task>> {
         let session = &cx.ids().session;
         let tasks = self.lock();
-        tasks.get(&(session.clone(), name.to_owned())).cloned().flatten().ok_or_else(|| {
+        let found = tasks.get(&(session.clone(), name.to_owned())).cloned().flatten();
+        found.inspect(|task| task.lock().touched = Instant::now()).ok_or_else(|| {
             let mine = tasks.keys().filter(|(of, _)| of == session).map(|(_, name)| name.as_str());
             let there_are = match mine.collect::<Vec<_>>().join(", ") {
                 none if none.is_empty() => "there is none".to_owned(),
@@ -107,10 +127,25 @@ impl Tasks {
     }
 }
 
+/// A place that is reserved for a command that is about to start. It is given back if the start fails or is given up.
+struct Place<'a> {
+    tasks: &'a Tasks,
+    key: (Arc<str>, String),
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut tasks = self.tasks.lock();
+        if matches!(tasks.get(&self.key), Some(None)) {
+            tasks.remove(&self.key);
+        }
+    }
+}
+
 impl Task {
     fn run(mut process: Process, most: usize) -> Arc<Self> {
         let (input, kill) = (process.take_input(), Arc::new(Notify::new()));
-        let state = State { unread: Transcript::new(most, most), ended: None };
+        let state = State { unread: Transcript::new(most, most), ended: None, touched: Instant::now() };
         let task = Self { state: Mutex::new(state), news: Notify::new(), input: tokio::sync::Mutex::new(input), kill };
         let task = Arc::new(task);
         // The program also ends when nothing refers to its task any more.

@@ -2,47 +2,58 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use tokio::time::{Instant, sleep_until};
 
-/// Hosts that are remembered before old ones are looked for.
+/// Number of hosts that are kept before unused ones are dropped.
 const MANY: usize = 1_000;
 
-/// Keeps requests to one host apart.
+/// Time at which a host may be asked again. Callers queue for the lock, and one that gives up leaves the queue.
+type Next = Arc<tokio::sync::Mutex<Instant>>;
+
+/// Keeps a minimum time between requests to one host.
 #[derive(Debug)]
 pub(super) struct Polite {
     apart: Duration,
-    next: Mutex<HashMap<String, Instant>>,
+    hosts: Mutex<HashMap<String, Next>>,
 }
 
 impl Polite {
     pub(super) fn new(apart: Duration) -> Self {
-        Self { apart, next: Mutex::default() }
+        Self { apart, hosts: Mutex::default() }
     }
 
     /// Waits until the host may be asked again.
+    ///
+    /// # Cancellation safety
+    /// A caller that gives up takes no turn.
     pub(super) async fn turn(&self, host: &str) {
         if !self.apart.is_zero() {
-            sleep_until(self.book(host)).await;
+            let host = self.host(host);
+            let mut next = host.lock().await;
+            sleep_until(*next).await;
+            *next = Instant::now() + self.apart;
         }
     }
 
-    fn book(&self, host: &str) -> Instant {
-        let (mut next, now) = (self.next.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
-        if next.len() > MANY {
-            next.retain(|_, free| *free > now);
+    fn host(&self, host: &str) -> Next {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() > MANY {
+            let now = Instant::now();
+            hosts.retain(|_, next| Arc::strong_count(next) > 1 || next.try_lock().is_ok_and(|next| *next > now));
         }
-        let free = next.get(host).map_or(now, |free| now.max(*free));
-        next.insert(host.to_owned(), free + self.apart);
-        free
+        hosts.entry(host.to_owned()).or_insert_with(|| Arc::new(tokio::sync::Mutex::new(Instant::now()))).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures::future::join_all;
+    use tokio::time::timeout;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -52,5 +63,15 @@ mod tests {
             polite.turn(host).await;
             assert_eq!(start.elapsed().as_secs(), after, "{host}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_that_give_up_take_no_turn() {
+        let (polite, start) = (Polite::new(Duration::from_secs(2)), Instant::now());
+        polite.turn("a").await;
+        let waiting = (0..100).map(|_| timeout(Duration::from_secs(1), polite.turn("a")));
+        assert!(join_all(waiting).await.iter().all(Result::is_err));
+        polite.turn("a").await;
+        assert_eq!(start.elapsed().as_secs(), 2);
     }
 }

@@ -42,6 +42,10 @@ use crate::{
 /// has changed since it was read. The record of contents that agents have read exists per session,
 /// and in this process only.
 ///
+/// Files that programs outside execute, or that say what they execute, are read and not changed, unless
+/// [`allow_protected`](Self::allow_protected) says so: `.git`, `.hg`, `.svn`, `.husky`, `.envrc`, `.vscode`, `.idea`, `.zed` and
+/// `.devcontainer`, at any depth.
+///
 /// Listing, finding and searching leave out what `.gitignore` files leave out, and hidden files. Files are replaced as a
 /// whole: a reader sees the old content or the new one, never a part.
 ///
@@ -66,7 +70,7 @@ impl Workspace {
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if `dir` is not a directory that can be
     /// opened.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self> {
-        Ok(Self { files: Files::open_root(dir.as_ref(), "workspace")?, read_only: false })
+        Ok(Self { files: Files::open_root(dir.as_ref(), "workspace")?, read_only: false }.protected(true))
     }
 
     /// Uses the files of a [`Sandbox`](crate::sandbox::Sandbox), local or remote: with
@@ -92,7 +96,19 @@ impl Workspace {
     /// Like [`over`](Self::over), for a shared sandbox.
     #[cfg(feature = "sandbox")]
     pub fn shared(sandbox: std::sync::Arc<dyn crate::sandbox::Sandbox>) -> Self {
-        Self { files: Files::of(in_sandbox::InSandbox::new(sandbox), "sandbox"), read_only: false }
+        Self { files: Files::of(in_sandbox::InSandbox::new(sandbox), "sandbox"), read_only: false }.protected(true)
+    }
+
+    /// Lets tools change protected files too: those of version control, and the settings of editors and shells. For a directory that
+    /// nobody works in outside of a sandbox.
+    #[must_use]
+    pub fn allow_protected(self) -> Self {
+        self.protected(false)
+    }
+
+    fn protected(mut self, are: bool) -> Self {
+        self.files.limits.protects = are;
+        self
     }
 
     /// Removes the tools that change files.

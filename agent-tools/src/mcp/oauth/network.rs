@@ -67,7 +67,10 @@ impl Network {
         }
         let reach = if is_named { Reach::anywhere() } else { Reach::public(Arc::new(System)) };
         let addresses = reach.addresses(url).await?;
-        let client = builder()?.resolve_to_addrs(host, &addresses).timeout(LONGEST).build();
+        let builder = builder()?.resolve_to_addrs(host, &addresses);
+        // A proxy would resolve the name again: the addresses that were checked are those connected to.
+        let builder = if is_named { builder } else { builder.no_proxy() };
+        let client = builder.timeout(LONGEST).build();
         client.map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
     }
 

@@ -21,13 +21,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Server,
+    accept::Accepts,
     handler::Handler,
     sessions::{self, Sessions},
 };
 
 type Service = StreamableHttpService<Handler, LocalSessionManager>;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+pub(super) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Maximum of concurrent connections, and of sessions.
 const MOST: usize = 1024;
@@ -204,7 +205,8 @@ impl Answering {
         }
     }
 
-    async fn answer(&self, request: Request<Full<Bytes>>) -> Answer {
+    async fn answer(&self, mut request: Request<Full<Bytes>>) -> Answer {
+        let accepts = Accepts::widen(&mut request);
         let session = sessions::of(request.headers());
         if session.is_none() && self.sessions.are_full().await {
             return refusal(StatusCode::SERVICE_UNAVAILABLE);
@@ -214,7 +216,7 @@ impl Answering {
             Some(session) => self.sessions.answering(session).await,
             None => None,
         };
-        let answer = self.service.handle(request).await;
+        let answer = accepts.narrow(self.service.handle(request).await).await;
         let busy = match (busy, sessions::of(answer.headers())) {
             (None, Some(session)) => self.sessions.answering(session).await,
             (busy, _) => busy,
@@ -289,6 +291,23 @@ mod tests {
         let body = " ".repeat(LARGEST + 1);
         let answer = sent(&server, post(&body, LARGEST * 2).as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 413") || answer.is_empty(), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_client_is_answered_whatever_of_json_and_events_it_accepts() {
+        let server = serving(10, 10).await;
+        for (accept, kind) in [
+            ("*/*", "text/event-stream"),
+            ("text/event-stream", "text/event-stream"),
+            ("application/json", "application/json"),
+        ] {
+            let hello = post(HELLO, HELLO.len()).replace("application/json, text/event-stream", accept);
+            let answer = sent(&server, hello.as_bytes()).await;
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("serverInfo"), "{accept}: {answer}");
+            assert!(answer.contains(&format!("content-type: {kind}")), "{accept}: {answer}");
+        }
+        let hello = post(HELLO, HELLO.len()).replace("application/json, text/event-stream", "text/html");
+        assert!(sent(&server, hello.as_bytes()).await.starts_with("HTTP/1.1 406"));
     }
 
     #[tokio::test]

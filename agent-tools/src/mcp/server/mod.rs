@@ -1,5 +1,6 @@
 //! MCP server for tools, agents, resources and prompts.
 
+mod accept;
 mod ask;
 mod builder;
 mod caller;

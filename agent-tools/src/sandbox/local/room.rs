@@ -14,8 +14,8 @@ pub(super) struct Room {
     pub(super) network: bool,
 }
 
-/// The system's own programs, which are there on each machine or are read by most.
-pub(super) const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"];
+/// Directories of the system's programs. `/opt` is none: images keep applications there.
+pub(super) const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 
 /// Files of `/etc` that programs need, none of them secret.
 pub(super) const ETC: [&str; 25] = [

@@ -4,10 +4,14 @@ use agent_core::{Error, Result};
 
 use super::parse::{Chunk, Line};
 
-/// How exactly lines must be alike: models copy white space badly.
-type Alike = fn(&str, &str) -> bool;
+/// Form in which lines are compared.
+type Form = fn(&str) -> &str;
 
-const ALIKE: [Alike; 3] = [|a, b| a == b, |a, b| a.trim_end() == b.trim_end(), |a, b| a.trim() == b.trim()];
+/// Forms from the most exact to the least exact: models copy white space badly.
+const FORMS: [Form; 3] = [|line| line, str::trim_end, str::trim];
+
+/// Maximum number of places that are looked for: more are not shown.
+const PLACES: usize = 6;
 
 /// Applies the chunks in order; returns the new text, and the lines at which the chunks were found,
 /// counted from 1. Unchanged lines keep their line endings; new ones get that of the first line.
@@ -93,27 +97,25 @@ fn find(lines: &[&str], from: usize, chunk: &Chunk, wanted: &[Line], shown: &str
         return Ok(if chunk.anchors.is_empty() || chunk.at_end { lines.len() } else { from });
     }
     let last = lines.len().checked_sub(old.len()).filter(|last| *last >= from);
-    let fits = |start: usize, alike: Alike| lines[start..].iter().zip(&old).all(|(line, old)| alike(line, old));
+    let fits = |start: usize, form: Form| lines[start..].iter().zip(&old).all(|(line, old)| form(line) == form(old));
     if chunk.at_end
         && let Some(last) = last
-        && ALIKE.iter().any(|alike| fits(last, *alike))
+        && FORMS.iter().any(|form| fits(last, *form))
     {
         return Ok(last);
     }
-    let found = last.and_then(|last| {
-        let at = |alike: &Alike| (from..=last).filter(|start| fits(*start, *alike)).collect::<Vec<_>>();
-        ALIKE.iter().map(at).find(|places| !places.is_empty())
-    });
+    let found = last.and_then(|_| FORMS.iter().map(|form| places(lines, from, &old, *form)).find(|at| !at.is_empty()));
     match found.as_deref() {
         // The first match after an anchor, or after the previous change, is the intended one.
         Some([at]) => Ok(*at),
         Some([at, ..]) if anchors == Anchors::Found || from > 0 => Ok(*at),
         Some(places) => {
-            let numbers: Vec<_> = places.iter().take(5).map(|at| (at + 1).to_string()).collect();
+            let numbers: Vec<_> = places.iter().take(PLACES - 1).map(|at| (at + 1).to_string()).collect();
+            let more = if places.len() < PLACES { "" } else { "more than " };
             let wanted = old.join("\n");
             Err(Error::tool(format!(
-                "these lines are in '{shown}' {} times, at lines {}: add lines around those that are meant, or name the function in a line that begins with @@:\n{wanted}",
-                places.len(),
+                "these lines are in '{shown}' {more}{} times, at lines {}: add lines around those that are meant, or name the function in a line that begins with @@:\n{wanted}",
+                numbers.len(),
                 numbers.join(", ")
             )))
         }
@@ -124,6 +126,32 @@ fn find(lines: &[&str], from: usize, chunk: &Chunk, wanted: &[Line], shown: &str
             )))
         }
     }
+}
+
+/// The first lines at or after `from` at which the lines `old` begin, in linear time (Knuth, Morris and Pratt).
+fn places(lines: &[&str], from: usize, old: &[&str], form: Form) -> Vec<usize> {
+    // For each length, that of the longest proper beginning that is an end too.
+    let mut borders = vec![0; old.len() + 1];
+    let longer = |borders: &[usize], mut length: usize, line: &str| {
+        while length > 0 && (length == old.len() || form(old[length]) != form(line)) {
+            length = borders[length];
+        }
+        if length < old.len() && form(old[length]) == form(line) { length + 1 } else { length }
+    };
+    for at in 1..old.len() {
+        borders[at + 1] = longer(&borders, borders[at], old[at]);
+    }
+    let (mut found, mut length) = (Vec::new(), 0);
+    for (at, line) in lines.iter().enumerate().skip(from) {
+        length = longer(&borders, length, line);
+        if length == old.len() {
+            found.push(at + 1 - length);
+            if found.len() == PLACES {
+                break;
+            }
+        }
+    }
+    found
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -141,7 +169,8 @@ fn anchored(lines: &[&str], mut from: usize, anchors: &[String]) -> (usize, Anch
     let mut state = Anchors::None;
     for anchor in anchors {
         let in_lines = |from: usize| {
-            let exact = ALIKE.iter().find_map(|alike| (from..lines.len()).find(|at| alike(lines[*at], anchor)));
+            let is_anchor = |at: usize, form: Form| form(lines[at]) == form(anchor);
+            let exact = FORMS.iter().find_map(|form| (from..lines.len()).find(|at| is_anchor(*at, *form)));
             // A signature may be named by its beginning.
             exact.or_else(|| (from..lines.len()).find(|at| lines[*at].trim().starts_with(anchor.trim())))
         };
@@ -233,7 +262,30 @@ mod tests {
         assert!(patched("a\nb\na\n", "-a\n*** End of File").is_ok_and(|text| text == "a\nb\n"));
     }
 
+    #[test]
+    fn many_equal_lines_are_searched_once() {
+        let text = "x\n".repeat(1_000_000);
+        let body = format!("{}-y", "-x\n".repeat(2_000));
+        assert!(patched(&text, &body).expect_err("is not there").message().contains("are not in 'f'"));
+        let many = patched(&text, "-x\n-x").expect_err("is not clear");
+        assert!(many.message().contains("more than 5 times, at lines 1, 2, 3, 4, 5: add"), "{many}");
+    }
+
     proptest::proptest! {
+        #[test]
+        fn the_same_places_are_found_as_by_comparing_at_each_line(
+            lines in proptest::collection::vec("[ab ]{0,2}", 0..20), old in proptest::collection::vec("[ab ]{0,2}", 1..4), from in 0_usize..5,
+        ) {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let old: Vec<&str> = old.iter().map(String::as_str).collect();
+            let from = from.min(lines.len());
+            for form in FORMS {
+                let fits = |at: &usize| old.iter().enumerate().all(|(n, old)| lines.get(at + n).is_some_and(|line| form(line) == form(old)));
+                let expected: Vec<_> = (from..lines.len()).filter(fits).take(PLACES).collect();
+                proptest::prop_assert_eq!(places(&lines, from, &old, form), expected);
+            }
+        }
+
         #[test]
         fn what_a_patch_does_its_reverse_undoes(
             lines in proptest::collection::vec("[a-c]{0,2}", 1..12), at in 0_usize..12, old in 0_usize..3,

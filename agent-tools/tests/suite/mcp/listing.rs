@@ -27,7 +27,7 @@ async fn only_allowed_tools_are_offered_and_no_denied_one() {
 }
 
 #[tokio::test]
-async fn hints_become_effects_unless_the_server_is_distrusted() {
+async fn hints_become_effects_if_the_server_is_trusted() {
     let double = Double::new();
     let effects = async |client: Client| {
         let mut effects = Vec::new();
@@ -36,8 +36,11 @@ async fn hints_become_effects_unless_the_server_is_distrusted() {
         }
         effects
     };
-    assert_eq!(effects(double.client()).await, [Effect::Pure, Effect::Idempotent, Effect::AtMostOnce]);
-    let distrusting = double.builder().distrust_hints().serial().build().expect("builds");
+    assert_eq!(
+        effects(double.builder().trust_hints().build().expect("builds")).await,
+        [Effect::Pure, Effect::Idempotent, Effect::AtMostOnce]
+    );
+    let distrusting = double.builder().serial().build().expect("builds");
     assert!(tool(&distrusting, "double_echo").await.options().serial);
     assert_eq!(effects(distrusting).await, [Effect::AtMostOnce; 3]);
 }

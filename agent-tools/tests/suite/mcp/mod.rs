@@ -10,6 +10,7 @@ mod programs;
 mod questions;
 #[cfg(unix)]
 mod real;
+mod repairs;
 mod resources;
 mod results;
 mod served;

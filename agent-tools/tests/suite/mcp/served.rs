@@ -128,9 +128,9 @@ async fn over_http(server: ServerBuilder) -> (HttpServer, Http) {
 /// Every claim holds over streams and over HTTP.
 async fn both(test: impl AsyncFn(Client)) {
     let streams = over_streams(server().build().expect("builds"));
-    test(Client::builder("s", streams).elicitation().build().expect("builds")).await;
+    test(Client::builder("s", streams).elicitation().trust_hints().build().expect("builds")).await;
     let (_server, http) = over_http(server()).await;
-    test(Client::builder("s", http).elicitation().build().expect("builds")).await;
+    test(Client::builder("s", http).elicitation().trust_hints().build().expect("builds")).await;
 }
 
 #[tokio::test]
@@ -141,9 +141,9 @@ async fn tools_are_served_with_their_hints_values_parts_and_errors() {
         let hints = delete.options().hints;
         assert_eq!((hints.destructive, hints.open_world), (Some(true), Some(false)));
         assert_eq!(tool(&client, "s_double").await.options().hints, ToolHints::default());
-        let distrusting = Client::builder("d", over_streams(server().build().expect("builds"))).distrust_hints();
+        let distrusting = Client::builder("d", over_streams(server().build().expect("builds")));
         let distrusted = tool(&distrusting.build().expect("builds"), "d_delete").await.options().hints;
-        assert_eq!(distrusted, ToolHints::default());
+        assert_eq!((distrusted.destructive, distrusted.open_world), (Some(true), None));
         let output = delete.spec().output.expect("it says what it gives");
         assert_eq!(output["properties"]["files"]["type"], "integer");
         let deleted = call(&client, "s_delete", json!({})).await.expect("deletes");

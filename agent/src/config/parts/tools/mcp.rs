@@ -58,8 +58,10 @@ pub(super) struct McpConfig {
     max_result: Option<usize>,
     /// Fails runs if the server cannot be reached. Default: false, which leaves its tools out.
     required: bool,
-    /// Ignores the server's statements about the effects of its tools. Default: false.
-    distrust_hints: bool,
+    /// Trusts the annotations of the server's tools, also where they relax a check. Default: false.
+    trust_hints: bool,
+    /// Digests of tools, by the server's own names. Leaves out tools with another digest, and others.
+    pin: BTreeMap<String, String>,
     /// Runs calls one after the other. Default: false.
     serial: bool,
     /// Offers the model tools for the server's resources. Default: false.
@@ -137,12 +139,15 @@ pub(super) fn tools(config: McpConfig, from: AgentSoFar<'_>) -> Result<Client> {
         });
         client = max_tokens.into_iter().fold(client, agent_tools::mcp::ClientBuilder::max_sampled_tokens);
     }
+    for (tool, digest) in config.pin {
+        client = client.pin(tool, digest);
+    }
     for root in config.roots {
         client = client.root(root);
     }
     for (wanted, set) in [
         (config.required, agent_tools::mcp::ClientBuilder::required as fn(_) -> _),
-        (config.distrust_hints, agent_tools::mcp::ClientBuilder::distrust_hints),
+        (config.trust_hints, agent_tools::mcp::ClientBuilder::trust_hints),
         (config.serial, agent_tools::mcp::ClientBuilder::serial),
         (config.resources, agent_tools::mcp::ClientBuilder::resource_tools),
         (config.elicitation, agent_tools::mcp::ClientBuilder::elicitation),
