@@ -151,7 +151,7 @@ fn events(answer: Response, limit: usize) -> Events {
         }
         Ok(text_of(&mut carried, &bytes))
     });
-    repaired(SseStream::from_byte_stream(bounded).boxed(), limit)
+    repaired(SseStream::from_bytes_stream(bounded).boxed(), limit)
 }
 
 /// The bytes as text, with U+FFFD for what is none. What may be the beginning of a character is carried to the next piece.

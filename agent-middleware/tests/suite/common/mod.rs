@@ -40,16 +40,21 @@ pub(crate) fn run_of(ids: RunIds, globals: GlobalStorage, edit: impl FnOnce(&mut
     on_a_fresh_journal(ids, globals, edit)
 }
 
-/// Creates the same run in another process: shared storage passes through JSON.
+/// Creates the same run in another process, with an empty history.
 pub(crate) fn restarted(run: &RunDriver, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
+    restarted_with(run, History::default(), edit)
+}
+
+/// Creates the same run in another process, with this history: shared storage passes through JSON.
+pub(crate) fn restarted_with(run: &RunDriver, history: History, edit: impl FnOnce(&mut RunParts)) -> RunDriver {
     let (cx, step) = (run.cx(), run.cx().step());
     let json = serde_json::to_string(&cx.globals().snapshot()).expect("serialises");
     let globals = GlobalStorage::restore(serde_json::from_str(&json).expect("parses"));
-    let left = engine(cx).log().at_rest();
+    let mut left = engine(cx).log().at_rest();
+    left.history = history;
     on_a_fresh_journal((**cx.ids()).clone(), globals, |parts| {
         parts.step = step;
         parts.log.adopt(&left);
-        parts.log.seed(History::default());
         edit(parts);
     })
 }

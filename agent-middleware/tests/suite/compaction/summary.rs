@@ -10,7 +10,7 @@ use agent_middleware::{
 };
 
 use super::{
-    common::{alone, restarted, root},
+    common::{alone, restarted_with, root},
     world::{World, compacted, compacted_in, long, texts, tokens},
 };
 
@@ -110,10 +110,7 @@ async fn a_summary_is_paid_for_once_even_if_the_process_dies_after_it() {
     assert_eq!((model.calls(), world.run.cx().usage().total()), (1, 110), "the summary's own usage counts");
     // It died before the stored history was replaced: the decision is there, the new history is
     // not.
-    let run = restarted(&world.run, |parts| {
-        parts.log.seed(before);
-        parts.step = 0;
-    });
+    let run = restarted_with(&world.run, before, |parts| parts.step = 0);
     let again = World::of(alone(compaction()), run);
     again.step(u64::MAX).await.expect("answers");
     assert_eq!((model.calls(), again.compactions().len()), (1, 1));

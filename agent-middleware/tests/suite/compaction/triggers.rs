@@ -16,7 +16,7 @@ use agent_middleware::{
 use serde_json::json;
 
 use super::{
-    common::{alone, call, model_stack, restarted},
+    common::{alone, call, model_stack, restarted_with},
     world::{World, long, texts, tokens},
 };
 
@@ -154,7 +154,7 @@ async fn after_a_gap_the_cache_is_cold_and_the_conversation_is_compacted() {
     assert!(world.compactions().is_empty());
     *now.lock().expect("free") += Duration::from_secs(360);
     // Another process continues: the time of the last response belongs to the session.
-    let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
+    let run = restarted_with(&world.run, world.kept(), |_| {});
     let later = World::of(alone(compaction()), run);
     later.step(u64::MAX).await.expect("answers");
     assert_eq!(later.compactions().len(), 1);
@@ -175,7 +175,7 @@ async fn the_model_may_ask_for_it_once_and_say_what_matters() {
     let request = call(world.run.cx(), "c", "compact_context", json!({"focus": "the names"}));
     tools[0].call(request).await.expect("noted");
     // It survives a restart.
-    let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
+    let run = restarted_with(&world.run, world.kept(), |_| {});
     let world = World::of(alone(compaction()), run);
     for _ in 0..2 {
         world.step(u64::MAX).await.expect("answers");
@@ -230,7 +230,7 @@ async fn what_is_kept_is_replaced_before_the_model_is_called_and_so_it_is_done_a
     let dies = super::common::model_stack(&world.list, |_| async { Err(agent_core::Error::tool("the process died")) });
     world.run.next_step();
     world.call(dies).await.expect_err("dies");
-    let run = restarted(&world.run, |parts| parts.log.seed(world.kept()));
+    let run = restarted_with(&world.run, world.kept(), |_| {});
     let again = World::of(alone(ContextCompaction::new()), run);
     again.step(u64::MAX).await.expect("answers");
     assert!(again.compactions().is_empty(), "{:?}", again.compactions());
