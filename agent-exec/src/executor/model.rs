@@ -143,7 +143,7 @@ impl Active<'_> {
         let broken = |arguments: &str| {
             let arguments = arguments.trim_start();
             let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok();
-            !arguments.is_empty() && !(arguments.starts_with('{') && is_json())
+            !(arguments.is_empty() || arguments.starts_with('{') && is_json())
         };
         let mut truncated: Vec<_> = self.last_at_limit(message, finish).into_iter().collect();
         if !message.calls().any(|call| broken(&call.arguments)) {

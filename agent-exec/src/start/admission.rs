@@ -76,7 +76,11 @@ async fn open_patiently(slot: &mut RunSlot) -> Result<Arc<dyn JournalWriter>> {
         slot.begins_now(); // the wait for its turn does not count
         match open(slot).await {
             Err(e) if e.kind() == ErrorKind::Busy => {
-                unless_cancelled(&slot.cancel, async { Ok(tokio::time::sleep(pause).await) }).await?;
+                let pauses = async {
+                    tokio::time::sleep(pause).await;
+                    Ok(())
+                };
+                unless_cancelled(&slot.cancel, pauses).await?;
             }
             opened => return opened,
         }

@@ -107,10 +107,7 @@ async fn failed(
     let busy = is_busy.then(|| HttpStatusError::new(status.as_u16(), header(&answer, RETRY_AFTER)));
     let reads_error = is_json && !is_refused && status != StatusCode::TOO_MANY_REQUESTS;
     let most = if reads_error { limits.max_json_response_size } else { limits.max_error_response_size };
-    let said = match body(answer, most).await {
-        Ok(body) => body,
-        Err(_) => Vec::new(),
-    };
+    let said = body(answer, most).await.unwrap_or_default();
     if reads_error && let Ok(error @ JsonRpcMessage::Error(_)) = lenient::parse(&said) {
         return Ok(StreamableHttpPostResponse::Json(error, None));
     }

@@ -45,7 +45,7 @@ impl Locator {
     /// Returns the error with the line of the file that it is about. Errors other than those of the
     /// [configuration](ErrorKind::Config), and errors that have a location, are returned unchanged.
     pub fn located(&self, error: Error) -> Error {
-        let has_place = std::error::Error::source(&error).is_some_and(|source| source.is::<Problems>());
+        let has_place = std::error::Error::source(&error).is_some_and(<dyn std::error::Error>::is::<Problems>);
         if error.kind() != ErrorKind::Config || has_place {
             return error;
         }

@@ -57,7 +57,9 @@ impl Wire for OpenAiResponses {
     }
 
     fn turn(&self, whole: &Value) -> Option<Value> {
-        whole.get("output").filter(|output| output.is_array()).cloned()
+        // A background response has no turn until it is complete.
+        let is_pending = matches!(text(whole, "/status"), "queued" | "in_progress");
+        whole.get("output").filter(|output| output.is_array() && !is_pending).cloned()
     }
 
     fn said(&self, turn: &Value) -> Said {

@@ -9,7 +9,7 @@ const DEEPEST: usize = 8;
 /// if every alternative requires it. Returns a description of the alternatives.
 pub(super) fn flatten(schema: &mut Value) -> Option<String> {
     let defs = schema.get("$defs").cloned().unwrap_or_default();
-    let Some(root) = schema.as_object_mut() else { return None };
+    let root = schema.as_object_mut()?;
     let is_plain = !["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"].iter().any(|k| root.contains_key(*k));
     let is_object = root.get("type").is_some_and(|kind| kind == "object");
     if is_plain && is_object {
