@@ -1,4 +1,5 @@
 //! The ordered event stream of a run tree, whose readers can fall behind and catch up.
+// Over 500 lines: the hub and its readers share one ring.
 
 use std::{
     collections::VecDeque,

@@ -29,7 +29,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// [`compare_and_set`](Self::compare_and_set) and [`transaction`](Self::transaction) set plain values,
 /// which are not computed again: a value that one of them derived from an uncommitted change of
-/// another call stays as it is when that change is rolled back. Use [`update`](Self::update) for
+/// another call remains when that change is rolled back. Use [`update`](Self::update) for
 /// counts that concurrent calls share.
 ///
 /// No lock is held while user closures run. They may run more than once, so they must only compute

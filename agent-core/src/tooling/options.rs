@@ -153,7 +153,7 @@ pub struct ToolOptions {
     pub hints: ToolHints,
     /// True if a call may run with repaired arguments after the model's output was cut off inside
     /// them. Only tools of [`Effect::Pure`] may accept that; other tools always refuse. Default:
-    /// false, the model is told to call again.
+    /// false, and the model receives an error that asks for another call.
     pub accepts_truncated: bool,
 }
 

@@ -68,7 +68,7 @@ impl ToolOutput {
 
     /// Edits every text of the output: the content for the model and, in the value for programs, all
     /// strings and the names of fields. Use it to redact: an edit of the content alone leaves the
-    /// value as it is, and events, the state and programs read that.
+    /// value unchanged, and events, the state and programs read the value.
     ///
     /// ```
     /// use agent_core::ToolOutput;
@@ -92,7 +92,7 @@ impl ToolOutput {
     }
 
     /// The content for the model, mutable; shared content is copied first. The value for programs
-    /// stays as it is: to redact, use [`edit_text`](Self::edit_text).
+    /// is unchanged: to redact, use [`edit_text`](Self::edit_text).
     pub fn content_mut(&mut self) -> &mut Vec<Part> {
         Arc::make_mut(&mut self.parts)
     }

@@ -91,7 +91,7 @@ impl Beginning {
         }
         let index = slot.journal.index(&slot.ids.session).await?;
         let kept = index.look(|index| index.view(&slot.ids.agent_id));
-        // Whoever cancelled a run has decided what becomes of its calls.
+        // A cancelled run needs no decision: cancelling it decided the outcome of its calls.
         let is_open = match &kept.last_run {
             Some((_, Some(status))) => matches!(status, RunStatus::Interrupted | RunStatus::Failed),
             Some((_, None)) => true, // its process died

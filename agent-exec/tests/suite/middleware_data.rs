@@ -1,4 +1,4 @@
-//! What middlewares keep and edit: their state keys, outputs of tools, and the attempt at a run.
+//! Data that middlewares keep and edit: their state keys, outputs of tools, and the attempt at a run.
 
 use agent_core::{
     Caps, Error, Flow, Journal, MemoryJournal, Message, Middleware, ModelRequest, ModelResponse, Result, RunCx,

@@ -1,3 +1,4 @@
+// Over 500 lines: the options of one builder, each with its documentation.
 //! Approval of tool calls by people.
 //!
 //! [`Approval`] is the middleware. This module contains its questions and answers, for code that

@@ -5,7 +5,7 @@ use agent_core::{GlobalStorage, Key, Part, Result, RunCx};
 use super::Unit;
 use crate::{archive, digest::digest};
 
-/// Digests of the notes that were written, the newest last: a user's text of the same form is none.
+/// Digests of the notes that were written, the newest last: a user's text of the same form is not a note.
 const NOTES: Key<Vec<String>> = Key::new("notes");
 
 /// Maximum number of digests of a session's agent.

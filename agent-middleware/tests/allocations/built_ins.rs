@@ -1,4 +1,4 @@
-//! What built-ins cost each step, in allocations: exact, however busy the machine is.
+//! Allocations of built-in middlewares per step: exact on a busy machine too.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

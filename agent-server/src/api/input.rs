@@ -100,14 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn invalid_input_is_refused_with_the_reason() {
         for (json, told) in [
             (r#""  ""#, "is empty"),
             ("[]", "is empty"),
             ("7", "a text, or a list of parts"),
             (r#"[{"image": {"url": "file:///etc/passwd"}}]"#, "https://"),
             (r#"[{"image": {"base64": "AAAA"}}]"#, "mime"),
-            (r#"[{"document": {}}]"#, "either"),
+            (r#"[{"document": {}}]"#, "exactly one"),
         ] {
             let error = read(json).expect_err(json);
             assert!(error.contains(told), "{json}: {error}");

@@ -1,4 +1,5 @@
 //! [`SessionIndex`]: the state of a session, folded from its entries in one pass.
+// Over 500 lines: one fold, and the views of its result.
 
 mod anchor;
 mod at_rest;

@@ -1,4 +1,5 @@
 //! `AgentBuilder`: configures and builds an agent.
+// Over 500 lines: the options of one builder, each with its documentation.
 
 mod check;
 mod explain;

@@ -265,7 +265,8 @@ impl Journal for Hanging {
     }
 }
 
-/// What a run is that begins in a store that hangs: with new messages, steering, queueing or forking, or recovered.
+/// Requests that begin in a store that hangs: new messages that reject, steer, queue or fork, and a
+/// recovery.
 fn beginnings() -> Vec<RunRequest> {
     let new = |busy| RunRequest::user("go").session("s").when_busy(busy);
     let recover = RunRequest::recover("s", [] as [(String, serde_json::Value); 0]);

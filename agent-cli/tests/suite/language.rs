@@ -27,7 +27,7 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The literal that begins after the first quote of `text`, with joined lines; `None` if there is none before `end`.
+/// Returns the literal that begins after the first quote of `text`, with joined lines.
 fn literal(text: &str) -> Option<String> {
     let start = text.find('"')?;
     if text[..start].contains([';', '{']) || text[..start].len() > 200 {

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::{fs, path::Path};
 
+use crate::support::{Model, agent, agent_on, end};
 use serde_json::{Value, json};
-use support::{Model, agent, agent_on, end};
 
 fn write(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).unwrap();

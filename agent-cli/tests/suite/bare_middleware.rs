@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod support;
-
 use std::fs;
 
+use crate::support::{Model, Reply, agent_on, end};
 use serde_json::json;
-use support::{Model, Reply, agent_on, end};
 
 /// Runs an agent with this middleware and a tool for files, and returns the exit code, what was written, and the model.
 fn run(middleware: &str, prompt: &str, replies: impl IntoIterator<Item = Reply>) -> ((i32, String, String), Model) {
