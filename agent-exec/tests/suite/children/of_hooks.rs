@@ -173,3 +173,48 @@ async fn two_hooks_that_ask_for_different_things_of_one_kind_each_get_their_answ
     }
     assert_eq!((finished(end).answer.as_str(), rounds), ("done", vec!["a pen".into(), Value::from("a pencil")]));
 }
+
+/// Calls a sub-agent when the run is over.
+struct Late;
+
+#[async_trait]
+impl Middleware for Late {
+    async fn after_agent(&self, cx: &RunCx, _: &mut Result<RunEnd>) -> Result<()> {
+        cx.call_sub_agent("bookkeeper", "the books").await.map(drop)
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_asks_in_after_agent_fails_the_run_with_an_error_that_names_the_hook() {
+    let shop = Shop::default();
+    let agent = Agent::builder("boss", calls_in_turn([])).middleware(Late);
+    let agent = agent.sub_agent("bookkeeper", "Keeps the books.", researcher(&shop, |_| true));
+    let e = agent.build().expect("builds").run("go").await.expect_err("it cannot wait");
+    assert_eq!(e.kind(), agent_core::ErrorKind::Middleware);
+    assert!(e.message().contains("after_agent"), "{e}");
+}
+
+/// Has a sub-agent keep the books before anything else.
+struct First;
+
+#[async_trait]
+impl Middleware for First {
+    async fn before_agent(&self, cx: &RunCx) -> Result<()> {
+        cx.call_sub_agent("bookkeeper", "the books").await.map(drop)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sub_agent_of_before_agent_acts_once_in_a_run_wherever_the_process_died() {
+    let build = |journal, shop: &Shop| {
+        let agent = Agent::builder("boss", calls_in_turn(["look", "look"])).tool(gives("look", "looked"));
+        let agent = agent.middleware(First).middleware(Lingers);
+        agent
+            .sub_agent("bookkeeper", "Keeps the books.", researcher(shop, |_| false))
+            .store(journal)
+            .build()
+            .expect("builds")
+    };
+    let wrong = after_each_death(build, |end, shop| not_as(end, shop, &["looked", "looked"], &["the books"])).await;
+    assert!(wrong.is_empty(), "{} deaths went wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

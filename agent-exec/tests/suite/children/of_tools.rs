@@ -178,3 +178,41 @@ async fn a_tool_that_delegates_once_is_gone_on_with_wherever_its_process_died() 
     let wrong = after_each_death(build, |end, shop| not_as(end, shop, &["one: found one"], &["one"])).await;
     assert!(wrong.is_empty(), "{} deaths went wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_cancelled_with_its_second_sub_agent_gets_both_back() {
+    let (shop, journal) = (Shop::default(), MemoryJournal::default());
+    let build = |hangs: bool| {
+        let pays = {
+            let shop = shop.clone();
+            tool("pay", move |req: ToolRequest| {
+                let what = req.args["for"].as_str().expect("a text").to_owned();
+                let shop = shop.clone();
+                async move {
+                    if hangs && what == "two" {
+                        std::future::pending::<()>().await;
+                    }
+                    shop.pay(&req, &what);
+                    Ok(ToolOutput::text(format!("paid {what}")))
+                }
+            })
+        };
+        let helper = Agent::builder("researcher", paying(|_| false)).tool(pays).build().expect("builds");
+        let survey = survey(TWICE).with(|mut options| {
+            options.cancel_grace = ms(50);
+            options
+        });
+        let agent = boss().tool(survey).sub_agent("researcher", "Finds out.", helper);
+        agent.store(journal.clone()).build().expect("builds")
+    };
+    let agent = build(true);
+    let run = agent.start(RunRequest::user("go").session("s"));
+    let handle = run.handle();
+    let (end, ()) = futures::join!(run, async {
+        tokio::time::sleep(ms(100)).await;
+        handle.cancel();
+    });
+    assert_eq!((stopped(end).0, shop.paid()), ("cancelled", vec!["one".to_owned()]));
+    let end = drive_to_its_end(&build(false), &shop).await.expect("it finishes");
+    assert_eq!(not_as(&end, &shop, &["one: found one; two: found two"], &["one", "two"]), None);
+}
