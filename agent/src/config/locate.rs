@@ -1,5 +1,7 @@
 //! [`Locator`]: source locations of errors that are found when an agent is built.
 
+use std::fmt;
+
 use agent_core::{Error, ErrorKind};
 
 use super::{
@@ -32,9 +34,16 @@ const KEYS: [(&str, &[&str]); 6] = [
 /// assert!(located.message().starts_with("agent:3:17: exit condition 'finsh'"), "{located}");
 /// # Ok::<(), agent::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Locator {
     agent: Node,
+}
+
+/// Shows no content: the file's values may be secrets.
+impl fmt::Debug for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locator").finish_non_exhaustive()
+    }
 }
 
 impl Locator {

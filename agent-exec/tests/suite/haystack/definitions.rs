@@ -42,7 +42,7 @@ fn whole() -> Value {
         "middleware": [
             {"limits": {"model_calls": 5}},
             {"quiet": null, "for_all": true},
-            "approval",
+            {"approval": {"if_risky": ["f"]}},
         ],
         "sub_agents": {"helper": {
             "description": "Helps.",

@@ -221,7 +221,9 @@ async fn a_cancelled_run_leaves_a_history_that_the_next_run_continues(journal: i
     let seen = &model.requests()[1];
     assert_eq!(seen.roles(), ["user", "assistant", "tool", "tool", "user"]);
     let [(_, first), (_, second)] = &seen.results()[..] else { panic!("{:?}", seen.results()) };
-    assert_eq!((first.as_str(), second.as_str()), ("2", "No result was recorded: the call was interrupted."));
+    let unknown =
+        "An earlier attempt at this call was cut off. It is not known whether it happened, and it was not repeated.";
+    assert_eq!((first.as_str(), second.as_str()), ("2", unknown));
 }
 
 async fn a_failed_run_leaves_a_history_that_the_next_run_continues(journal: impl Journal + Clone) {

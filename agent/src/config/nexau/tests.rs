@@ -72,7 +72,10 @@ fn a_file_becomes_an_agent_file() {
                 {"mcp": {"name": "fs", "command": ["npx", "-y", "server"], "env": {"A": "b"}, "timeout": 30}},
                 {"skills": "./skills/a"}, {"skills": "./skills/b"},
             ],
-            "sub_agents": {"explore": {"agent": "./explore.yaml"}},
+            "sub_agents": {"explore": {
+                "agent": "./explore.yaml",
+                "nexau.description": "Performs the tasks of the sub-agent 'explore'.",
+            }},
             "middleware": [{"delegation": {"tool": "Agent", "recall": true, "max_concurrent": 2}}],
         })
     );
@@ -220,7 +223,7 @@ fn a_prompt_is_a_text_a_file_or_several() {
 fn what_ends_a_run_is_called_as_it_is_here() {
     let tools = json!([tool("complete_task", "session_tools:complete_task"), tool("web_read", "web_tools:web_fetch")]);
     let ends = parts(json!({"tools": tools, "stop_tools": ["complete_task", "web_read", "own"]}));
-    let (exit_on, tools) = (json!(["finish", "web_fetch", "own"]), json!(["finish", "web_fetch"]));
+    let (exit_on, tools) = (json!(["finish", "web_fetch"]), json!(["finish", "web_fetch"]));
     assert_eq!((&ends["exit_on"], &ends["tools"]), (&exit_on, &tools));
 }
 

@@ -47,7 +47,7 @@ async fn a_chat_that_a_file_keeps_in_sqlite_is_there_for_the_next_process() {
     assert_eq!(model.requests()[1].texts(), ["I am Ada.", "done", "Who am I?"]);
     assert!(dir.path().join("chats.db").is_file(), "beside the file that names it");
     let told = wrong("name: a\nmodel: small\nmiddleware:\n  - chat_history: {store: 'postgres://db/chats'}\n");
-    assert!(told.contains("agent:4:5: chats are kept in memory or in SQLite"), "{told}");
+    assert!(told.contains("agent:4:5: the store of chats is"), "{told}");
 }
 
 #[tokio::test]
