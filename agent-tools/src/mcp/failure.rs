@@ -103,7 +103,8 @@ pub(super) async fn within_progress<T>(
         answer = request => answer,
         () = cancelled => Err(Error::new(ErrorKind::Cancelled, "the run was cancelled")),
         is_extended = late => {
-            let seconds = if is_extended { began.elapsed() } else { most.min(longest) }.as_secs_f64();
+            let tenths = Duration::from_millis(u64::try_from(began.elapsed().as_millis() / 100 * 100).unwrap_or(u64::MAX));
+            let seconds = if is_extended { tenths } else { most.min(longest) }.as_secs_f64();
             let message = format!("The server '{}' did not answer within {seconds} seconds.", settings.name);
             Err(Error::tool(message).with_context("server", &*settings.name))
         }

@@ -43,25 +43,30 @@ pub(super) fn transport(
 /// Maximum number of redirects of a request.
 const REDIRECTS: usize = 10;
 
-/// An HTTP client with the roots of this machine. It follows redirects that repeat the request at the same origin; all others are
-/// errors with their address, since headers with secrets are for one server.
+/// Returns an HTTP client with the roots of this machine. It follows redirects that repeat the
+/// request at the same origin. All others are responses, which [`refusal_of_redirect`] makes errors
+/// of: headers with secrets are for one server.
 pub(super) fn client() -> Result<reqwest::Client> {
     let follow = Policy::custom(|attempt| {
         let from = attempt.previous().last().map(reqwest::Url::origin);
         let repeats = matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        if repeats && from == Some(attempt.url().origin()) && attempt.previous().len() <= REDIRECTS {
-            return attempt.follow();
-        }
-        let mut to = attempt.url().clone();
-        // It may hold what is a secret.
-        to.set_query(None);
-        let cleared = to.set_username("").and_then(|()| to.set_password(None));
-        let to = if cleared.is_ok() { to.to_string() } else { to.origin().ascii_serialization() };
-        let status = attempt.status().as_u16();
-        attempt
-            .error(format!("the server redirects to {to} (status {status}), which is not followed: set that address"))
+        let follows = repeats && from == Some(attempt.url().origin()) && attempt.previous().len() <= REDIRECTS;
+        if follows { attempt.follow() } else { attempt.stop() }
     });
     builder()?.redirect(follow).build().map_err(|e| Error::config("an HTTP client cannot be made").with_source(e))
+}
+
+/// Returns the message about a redirect that is not followed, without the parts of its address
+/// that may hold secrets.
+pub(super) fn refusal_of_redirect(from: &reqwest::Url, status: StatusCode, location: &str) -> String {
+    let status = status.as_u16();
+    let Ok(mut to) = from.join(location) else {
+        return format!("the server redirects to an invalid address (status {status})");
+    };
+    to.set_query(None);
+    let cleared = to.set_username("").and_then(|()| to.set_password(None));
+    let to = if cleared.is_ok() { to.to_string() } else { to.origin().ascii_serialization() };
+    format!("the server redirects to {to} (status {status}), which is not followed: set that address")
 }
 
 /// Builder of an HTTP client, which follows no redirects.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use http::{
     StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use reqwest::Response;
 use rmcp::{
@@ -21,7 +21,7 @@ use rmcp::{
 use sse_stream::{Error as SseError, Sse, SseStream};
 
 use super::{
-    http::{Headers, Outcome},
+    http::{Headers, Outcome, refusal_of_redirect},
     lenient,
 };
 use crate::lines::Line;
@@ -102,6 +102,10 @@ async fn failed(
     is_json: bool,
     limits: StreamableHttpResponseLimits,
 ) -> Outcome<StreamableHttpPostResponse> {
+    if let Some(location) = header(&answer, LOCATION).filter(|_| status.is_redirection()) {
+        let refusal = refusal_of_redirect(answer.url(), status, &location);
+        return Err(StreamableHttpError::UnexpectedServerResponse(refusal.into()));
+    }
     let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
     let is_busy = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     let busy = is_busy.then(|| HttpStatusError::new(status.as_u16(), header(&answer, RETRY_AFTER)));
