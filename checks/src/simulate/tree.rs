@@ -1,8 +1,8 @@
 //! Simulated agents.
 
 use agent::{
-    Agent, Effect, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, StateField, StateSchema, Tool,
-    ToolOptions, ToolOutput, ToolRequest, async_trait,
+    Agent, Effect, Finished, Flow, Middleware, ModelRequest, ModelResponse, Result, RunCx, StateField, StateSchema,
+    Tool, ToolOptions, ToolOutput, ToolRequest, async_trait,
     core::{Error, ToolSpec},
     exec::{AgentBuilder, testing::World},
     middleware::Delegation,
@@ -52,6 +52,17 @@ impl Tool for Kind {
     }
 }
 
+/// Returns what a sub-agent said, also if it ended early. A leaf often ends at its step limit, and
+/// its end is the same in every process: a hook that failed because of it would fail again whenever
+/// the run is resumed, and the run would never come to its end.
+fn said(end: Result<Finished>) -> Result<String> {
+    match end {
+        Ok(finished) => Ok(finished.answer),
+        Err(e) if e.context("exit_reason").is_some() => Ok(e.message().to_owned()),
+        Err(e) => Err(e),
+    }
+}
+
 /// A tool that starts sub-agents in code: two one after the other, and two at once.
 struct Survey;
 
@@ -66,11 +77,11 @@ impl Tool for Survey {
     }
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
-        let one = req.call_sub_agent("leaf", "one").await?.answer;
-        let two = req.call_sub_agent("leaf", "two").await?.answer;
+        let one = said(req.call_sub_agent("leaf", "one").await)?;
+        let two = said(req.call_sub_agent("leaf", "two").await)?;
         let (three, four) = (req.call_sub_agent("leaf", "three"), req.call_sub_agent("leaf", "four"));
         let (three, four) = futures::future::join(three, four).await;
-        Ok(ToolOutput::text([one, two, three?.answer, four?.answer].join(", ")))
+        Ok(ToolOutput::text([one, two, said(three)?, said(four)?].join(", ")))
     }
 }
 
@@ -85,7 +96,7 @@ impl Middleware for Consults {
 
     async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
         if cx.step() == 2 {
-            cx.call_sub_agent("leaf", "before the model").await?;
+            said(cx.call_sub_agent("leaf", "before the model").await)?;
         }
         Ok(Flow::Continue)
     }
@@ -96,7 +107,7 @@ impl Middleware for Consults {
             return Err(Error::config("the decision of another call"));
         }
         if &*req.call.name == "pay" {
-            cx.call_sub_agent("leaf", "after the payment").await?;
+            said(cx.call_sub_agent("leaf", "after the payment").await)?;
         }
         Ok(())
     }
