@@ -1,7 +1,5 @@
 //! Agents' files on the command line, and JSON output, through the program itself.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::{fs, io::Write, process::Stdio};

@@ -1,7 +1,5 @@
 //! Middleware that a file names without options does what its name says.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 
 use crate::support::{Model, Reply, agent_on, end};

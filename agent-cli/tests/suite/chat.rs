@@ -1,7 +1,5 @@
 //! `agent chat` in a real terminal, which tmux is. Skipped, and said so, where there is no tmux.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::{

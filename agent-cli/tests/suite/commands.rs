@@ -1,7 +1,5 @@
 //! The commands, through the program itself.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::{fs, io::Write, process::Stdio};

@@ -1,7 +1,5 @@
 //! Runs that other processes run: workers over PostgreSQL, services of Restate. Skipped, and said so, where these are not installed.
 
-#![allow(clippy::unwrap_used)]
-
 #[path = "../../../agent-restate/tests/suite/common/mod.rs"]
 mod restate;
 use crate::support;

@@ -1,7 +1,5 @@
 //! `agent eval`, through the program itself.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::fs;

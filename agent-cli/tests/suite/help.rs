@@ -1,7 +1,5 @@
 //! The examples of the help, through the program itself.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::{

@@ -1,7 +1,5 @@
 //! Error messages and help texts of `agent` and `agent-cli` follow the rules of their language.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     fs,
     path::{Path, PathBuf},

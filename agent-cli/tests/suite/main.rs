@@ -1,5 +1,7 @@
 //! The suites of the `agent` program, in one binary.
 
+#![allow(clippy::unwrap_used)]
+
 mod agent_files;
 mod bare_middleware;
 mod chat;

@@ -1,7 +1,5 @@
 //! Every option of the command line has an effect, or is refused.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{fs, path::Path};
 
 use crate::support::{Model, Reply, agent, agent_on, end};

@@ -1,7 +1,5 @@
 //! Effects happen once, and the exit code says whether a command did what it was asked to.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{fs, path::Path};
 
 use crate::support::{Model, agent, agent_on, end};

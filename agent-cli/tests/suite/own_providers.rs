@@ -1,7 +1,5 @@
 //! User-defined providers, and the doctor's network checks.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::{fs, path::Path, process::Command};

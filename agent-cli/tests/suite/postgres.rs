@@ -1,7 +1,5 @@
 //! The program over PostgreSQL. Skipped, and said so, where that is not installed.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use support::{Model, Reply, agent_on, end, postgres::server};

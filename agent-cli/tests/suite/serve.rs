@@ -1,7 +1,5 @@
 //! `agent serve`, as a process that is killed and begun again.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::support;
 
 use std::{

@@ -2,9 +2,9 @@
 
 mod bad_input;
 mod examples;
-mod files;
 mod keys;
 mod live;
+mod loading;
 mod nexau;
 mod round_trip;
 mod spelling;
