@@ -194,7 +194,7 @@ pub trait Middleware: Send + Sync + 'static {
     /// #[async_trait]
     /// impl Middleware for CountSteps {
     ///     fn state(&self) -> StateSchema {
-    ///         StateSchema::default().key("steps_seen", StateField::of::<u32>().default_value(0))
+    ///         StateSchema::default().key("steps_seen", StateField::of::<u32>().default_value(0.into()))
     ///     }
     ///
     ///     async fn before_model(&self, cx: &RunCx, _: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
