@@ -144,7 +144,8 @@ async fn what_was_said_with_the_last_calls_is_the_answer_at_a_limit_though_someb
             Ok(ToolOutput::text("ok"))
         })
     };
-    let limits: [(fn(AgentBuilder) -> AgentBuilder, ExitReason); 2] = [
+    type Limit = fn(AgentBuilder) -> AgentBuilder;
+    let limits: [(Limit, ExitReason); 2] = [
         (|builder| builder.max_steps(1), ExitReason::StepLimit),
         (
             |builder| builder.budget(agent_core::Budget::new(agent_core::Caps::default().model_calls(1))),

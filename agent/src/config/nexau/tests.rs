@@ -70,7 +70,7 @@ fn a_file_becomes_an_agent_file() {
                 {"workspace": {"root": "./work", "tools": ["read_file"]}},
                 "mail",
                 {"mcp": {"name": "fs", "command": ["npx", "-y", "server"], "env": {"A": "b"}, "timeout": 30}},
-                {"skills": "./skills/a"}, {"skills": "./skills/b"},
+                {"skills": ["./skills/a", "./skills/b"]},
             ],
             "sub_agents": {"explore": {
                 "agent": "./explore.yaml",
