@@ -7,7 +7,7 @@
 //!   processes.
 //! * [`MemoryQueue`] (feature `queue`) and [`PostgresQueue`] (feature `postgres`): run queues for
 //!   workers.
-//! * [`conformance`] (feature `testing`): test suite for every implementation of
+//! * `conformance` (feature `testing`): test suite for every implementation of
 //!   [`Journal`](agent_core::Journal), with suites for the other stores.
 //! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`]: conversations by chat id.
 //!   [`InMemoryMemoryStore`] and [`SqliteMemoryStore`]: searchable texts.
