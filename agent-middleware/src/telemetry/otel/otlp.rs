@@ -92,18 +92,21 @@ impl Otlp {
         all([self.traces.force_flush(), self.metrics.force_flush(), self.logs.force_flush()])
     }
 
-    /// Exports all pending data and stops the threads. Blocks, at most for the timeout of each kind
-    /// of data.
+    /// Exports all pending data and stops the threads. Blocks, for each kind of data at most twice
+    /// the timeout.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
     pub fn shutdown(self) -> Result<()> {
+        // The batch processors report a failed export to a flush, not to a shutdown.
+        let exported = self.flush();
         let Self { traces, metrics, logs, timeout } = self;
-        all([
+        let stopped = all([
             traces.shutdown_with_timeout(timeout),
             metrics.shutdown_with_timeout(timeout),
             logs.shutdown_with_timeout(timeout),
-        ])
+        ]);
+        exported.and(stopped)
     }
 }
 
