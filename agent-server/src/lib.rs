@@ -87,3 +87,8 @@ pub fn router(agents: impl IntoIterator<Item = impl Into<Served>>) -> agent::Res
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/server.md")]
 mod guide {}
+
+/// The guide to services of other applications, compiled as doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/services.md")]
+mod services {}
