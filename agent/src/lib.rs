@@ -77,6 +77,7 @@ mod guide {
     }
 
     document! {
+        index: "index",
         start: "start",
         errors: "errors",
         code_mode: "guide/code-mode",
