@@ -2,10 +2,10 @@
 //!
 //! # This crate
 //!
-//! One dependency for applications. The most used items are at the root and in the [`prelude`]; each part
-//! is here whole, as a module:
+//! One dependency for applications. The most used items are at the root and in the [`prelude`]; each
+//! crate is re-exported whole, as a module:
 //!
-//! | module | is | feature |
+//! | module | content | feature |
 //! |---|---|---|
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
 //! | [`exec`] | the agent, its builder and the executor | |
@@ -17,12 +17,27 @@
 //! | `config` | agents as files | `files` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
-//! The rooms of [`core`](mod@core) are here under their own names too ([`message`], [`model`], [`mod@tool`], [`run`], [`storage`], [`event`],
-//! [`journal`], [`budget`], [`memory`], [`retrieval`], ..), but for its [`middleware`](mod@core::middleware): that name is the built-ins'.
+//! # Where names live
 //!
-//! `http` and `macros` are on by default; the guide has all features, and those that `full` brings. Without `json-schema`, a tool or an answer whose
-//! schema has a keyword that [types do not make](agent_tools#what-is-checked) is refused when the agent is built. A library with a tool, a middleware, a model or a store for others depends on
-//! `agent-core` alone, not on this crate.
+//! | look for | in |
+//! |---|---|
+//! | the names of nearly every file | [`prelude`] |
+//! | types that an application names | this module |
+//! | contracts for authors of parts | [`core`](mod@core) |
+//! | details of one contract | its module in [`core`](mod@core), such as [`model`] or [`storage`] |
+//! | a built-in part | the module of its crate |
+//!
+//! Every module of [`core`](mod@core) is also a module of this crate under its own name ([`message`],
+//! [`model`], [`mod@tool`], [`run`], [`storage`], [`event`], [`journal`], [`budget`], [`memory`],
+//! [`retrieval`], ..), except [`core::middleware`](mod@core::middleware): the module `middleware` of
+//! this crate holds the built-in middlewares.
+//!
+//! # Features
+//!
+//! `http` and `macros` are enabled by default; the guide lists all features, and those that `full`
+//! enables. Without `json-schema`, a tool or an answer whose schema has a keyword that [schemas of
+//! types do not use](agent_tools#what-is-checked) is refused when the agent is built. A library that
+//! provides tools, middlewares, models or stores depends on `agent-core` alone.
 
 pub use agent_core as core;
 pub use agent_exec as exec;
@@ -34,7 +49,7 @@ pub use agent_middleware as middleware;
 pub use agent_store as store;
 pub use agent_tools as tools;
 
-/// Its page there has the hooks as their authors write them.
+/// The page of `agent_core` shows the hooks as authors write them.
 #[doc(no_inline)]
 pub use agent_core::Middleware;
 pub use agent_core::{

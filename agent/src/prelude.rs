@@ -1,9 +1,9 @@
 //! Common imports of applications: `use agent::prelude::*;`.
 //!
-//! It holds what one writes down to build agents, tools and middleware, and [`Result`] with this framework's error as its
-//! default. Items used once, such as a store or a provider, are imported where they are needed.
+//! It holds the names that agents, tools and middlewares use, and [`Result`] with this framework's error
+//! as its default. Import items that are used once, such as a store or a provider, where you need them.
 
-/// Its page there has the hooks as their authors write them.
+/// The page of `agent_core` shows the hooks as authors write them.
 #[doc(no_inline)]
 pub use agent_core::Middleware;
 
