@@ -14,7 +14,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The rooms
+//! # Modules
 //!
 //! Modules, from the bottom up: `error` (error responses), `webhooks` (notifications about runs),
 //! `caller` and `spending` (authenticated callers and their money limits), `extract` and `sse`
