@@ -9,7 +9,7 @@
 //!
 //! let error = Error::new(ErrorKind::Overloaded, "the provider is busy").with_context("provider", "acme");
 //! assert_eq!((error.kind(), error.context("provider")), (ErrorKind::Overloaded, Some("acme")));
-//! assert!(!error.is_retryable() && error.with_retry(Retry::Temporary(None)).is_retryable());
+//! assert!(error.is_retryable() && !error.with_retry(Retry::Permanent).is_retryable());
 //! ```
 
 use std::{any::Any, borrow::Cow, fmt, time::Duration};
@@ -134,13 +134,13 @@ struct Inner {
 }
 
 impl Error {
-    /// Creates an error of `kind`. `message` is for people and models: it must not contain secrets
-    /// or stack traces.
+    /// Creates an error of `kind` with the [retry advice](ErrorKind::retry) of that kind. `message`
+    /// is for people and models: it must not contain secrets or stack traces.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
             message: message.into(),
-            retry: Retry::Unknown,
+            retry: kind.retry(),
             context: Vec::new(),
             suspension: None,
             source: None,
@@ -268,6 +268,28 @@ impl Error {
 }
 
 impl ErrorKind {
+    /// The retry advice of an error of this kind that states none: [`Retry::Temporary`] for rate
+    /// limits, overload, timeouts, failed connections, cut streams and failures of the provider,
+    /// otherwise [`Retry::Unknown`].
+    ///
+    /// ```
+    /// use agent_core::{Error, ErrorKind};
+    ///
+    /// assert!(Error::new(ErrorKind::Timeout, "no answer within 5 s").is_retryable());
+    /// assert!(!Error::new(ErrorKind::InvalidRequest, "unknown model").is_retryable());
+    /// ```
+    pub fn retry(self) -> Retry {
+        match self {
+            Self::RateLimited
+            | Self::Overloaded
+            | Self::Truncated
+            | Self::Timeout
+            | Self::Transport
+            | Self::Provider => Retry::Temporary(None),
+            _ => Retry::Unknown,
+        }
+    }
+
     /// True if the model receives a tool's error of this kind and can handle it. Errors of other
     /// kinds end or suspend the run: layers must return them unchanged.
     pub fn is_told(self) -> bool {
@@ -284,6 +306,11 @@ impl ErrorKind {
                 | Self::Store
                 | Self::NonDeterminism
         )
+    }
+
+    /// False for errors that suspend, stop or cancel the run: layers must return them unchanged.
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Self::Interrupted | Self::Cancelled | Self::Stopped)
     }
 
     /// The kind in words, with which [`Error`]'s `Display` output begins.

@@ -32,6 +32,7 @@ pub mod sessions;
 mod stack;
 mod start;
 mod texts;
+mod typed;
 mod worker;
 
 #[cfg(any(test, feature = "testing"))]
@@ -53,5 +54,6 @@ pub use self::{
     sessions::{Session, SessionId, Sessions},
     start::check_answer,
     texts::Texts,
+    typed::TypedAgent,
     worker::{Worker, WorkerBuilder},
 };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{RunCx, clock::millis};
 use crate::state::{Answer, Question, digest};
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{Error, ErrorKind, Result, Retry},
     journal::EntryBody,
 };
 
@@ -144,7 +144,10 @@ impl RunCx {
             }
         };
         if question.expires.is_some() && question.is_expired(self.now()) {
-            let late = || Error::new(ErrorKind::Timeout, format!("nobody answered question '{}' in time", question.id));
+            let late = || {
+                Error::new(ErrorKind::Timeout, format!("nobody answered question '{}' in time", question.id))
+                    .with_retry(Retry::Permanent)
+            };
             let value = question.default.clone().ok_or_else(late)?;
             let answer = Answer { digest: question.digest, ..Answer::from(*value) };
             self.0.log.record(EntryBody::answered(&question.id, &answer));

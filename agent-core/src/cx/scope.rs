@@ -24,6 +24,8 @@ pub enum Hook {
     Model,
     /// [`after_model`](crate::Middleware::after_model).
     AfterModel,
+    /// [`on_model_error`](crate::Middleware::on_model_error).
+    OnModelError,
     /// [`before_tools`](crate::Middleware::before_tools).
     BeforeTools,
     /// [`before_tool`](crate::Middleware::before_tool).
@@ -32,6 +34,8 @@ pub enum Hook {
     WrapTool,
     /// [`after_tool`](crate::Middleware::after_tool).
     AfterTool,
+    /// [`on_tool_error`](crate::Middleware::on_tool_error).
+    OnToolError,
     /// [`after_tools`](crate::Middleware::after_tools).
     AfterTools,
     /// [`on_exit`](crate::Middleware::on_exit).
@@ -152,10 +156,12 @@ impl fmt::Display for Hook {
             Self::WrapModel => "wrap_model_call",
             Self::Model => "model",
             Self::AfterModel => "after_model",
+            Self::OnModelError => "on_model_error",
             Self::BeforeTools => "before_tools",
             Self::BeforeTool => "before_tool",
             Self::WrapTool => "wrap_tool_call",
             Self::AfterTool => "after_tool",
+            Self::OnToolError => "on_tool_error",
             Self::AfterTools => "after_tools",
             Self::OnExit => "on_exit",
             Self::AfterAgent => "after_agent",

@@ -169,10 +169,17 @@ async fn model(ModelHooks(hooks, chunk_hooks): ModelHooks, mut req: ModelRequest
             if !chunk_hooks.is_empty() {
                 req.sink = transform(&cx, chunk_hooks, &req.sink);
             }
-            if cx.inherited().is_empty() {
-                inner.run(req).await?
-            } else {
-                ModelNext::new(cx.inherited(), inner).run(req).await?
+            let answered = match cx.inherited() {
+                above if above.is_empty() => inner.run(req).await,
+                above => ModelNext::new(above, inner).run(req).await,
+            };
+            match answered {
+                Ok(response) => response,
+                Err(e) => {
+                    let response;
+                    (response, entered) = boxed(|| model_failed(&cx, &list, e)).await?;
+                    response
+                }
             }
         }
     };
@@ -204,10 +211,19 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
     let mut output = match answer {
         Some(output) => output,
         None => {
-            let result = if cx.inherited().is_empty() {
-                inner.run(req).await
-            } else {
-                ToolNext::new(cx.inherited(), inner).run(req).await
+            let result = match cx.inherited() {
+                above if above.is_empty() => inner.run(req).await,
+                above => ToolNext::new(above, inner).run(req).await,
+            };
+            let result = match (result, &asked) {
+                (Err(e), Some(asked)) => {
+                    let failed = boxed(|| tool_failed(&cx, &list, asked, e)).await;
+                    failed.map(|(output, at)| {
+                        entered = at;
+                        output
+                    })
+                }
+                (result, _) => result,
             };
             as_output(result, raise)?
         }
@@ -219,6 +235,43 @@ async fn tool(hooks: Arc<Around<ToolService>>, raise: bool, mut req: ToolRequest
         }
     }
     Ok(output)
+}
+
+/// Offers a failed model call to the middlewares, innermost first. Returns the response of the one
+/// that answers, and its position.
+///
+/// # Errors
+/// The failure, or the error of a hook that replaced it.
+async fn model_failed(cx: &RunCx, list: &Middlewares, mut e: Error) -> Result<(ModelResponse, usize)> {
+    for (i, m) in list.iter().enumerate().rev() {
+        if !e.kind().is_failure() {
+            break;
+        }
+        let at = cx.in_hook(Hook::OnModelError, i, None);
+        match run_hook(cx, &**m, m.on_model_error(&at, &e)).await {
+            Ok(Some(Flow::Answer(response))) => return Ok((response, i)),
+            Ok(_) => {}
+            Err(other) => e = other,
+        }
+    }
+    Err(e)
+}
+
+/// Like [`model_failed`], for a tool call.
+async fn tool_failed(cx: &RunCx, list: &Middlewares, req: &ToolRequest, mut e: Error) -> Result<(ToolOutput, usize)> {
+    let mut req = req.clone();
+    for (i, m) in list.iter().enumerate().rev() {
+        if !e.kind().is_failure() {
+            break;
+        }
+        req.cx = cx.in_hook(Hook::OnToolError, i, Some(&req.call.id));
+        match run_hook(cx, &**m, m.on_tool_error(&req.cx, &req, &e)).await {
+            Ok(Some(Flow::Answer(output))) => return Ok((output, i)),
+            Ok(_) => {}
+            Err(other) => e = other,
+        }
+    }
+    Err(e)
 }
 
 /// The middlewares with a chunk hook.

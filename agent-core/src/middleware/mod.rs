@@ -54,6 +54,7 @@ macro_rules! debug_by_name {
 }
 use debug_by_name;
 
+mod exclusive;
 mod family;
 pub(crate) mod hooks;
 mod next;
@@ -66,6 +67,7 @@ use std::sync::Arc;
 
 pub(crate) use self::family::Family;
 pub use self::{
+    exclusive::{Exclusive, ExclusiveService},
     next::{ModelNext, ToolNext},
     placement::Placement,
 };
@@ -84,7 +86,7 @@ pub use crate::{
 };
 use crate::{
     cx::RunCx,
-    error::Result,
+    error::{Error, Result},
     llm::{Chunk, ModelResponse},
     model::ModelRequest,
     request::SubAgent,
@@ -106,9 +108,10 @@ pub type Middlewares = Arc<[Arc<dyn Middleware>]>;
 /// call**. `wrap_*` hooks are nested and entered **once per attempt**: a retry in an outer
 /// middleware re-enters the inner ones and never reruns `before_*`.
 ///
-/// After [`Flow::Answer`] from one middleware, only the middlewares outside it run `after_*`. On an
-/// error neither `after_model` nor `after_tool` runs (a `wrap_*` receives the error); `after_agent`
-/// runs for every middleware whose `before_agent` ran.
+/// After [`Flow::Answer`] from one middleware, only the middlewares outside it run `after_*`. A
+/// failed call runs `on_model_error` or `on_tool_error` instead of `after_model` or `after_tool`; if
+/// one of them answers, the middlewares outside it run `after_*`. `after_agent` runs for every
+/// middleware whose `before_agent` ran.
 ///
 /// ```text
 /// // right: the redactor is inside, so the logger sees redacted text
@@ -229,6 +232,30 @@ pub trait Middleware: Send + Sync + 'static {
         /// Called after a model call, innermost first. May edit the response and set its verdict.
         async fn after_model(&self, cx: &RunCx, res: &mut ModelResponse) -> Result<()>;
 
+        /// Called when a model call failed, innermost first; once per call, after all retries inside
+        /// it. [`Flow::Answer`] replaces the failure by a response, an error replaces it by another
+        /// one. Not called when the run is suspended, stopped or cancelled: see
+        /// [`ErrorKind::is_failure`](crate::ErrorKind::is_failure).
+        ///
+        /// ```
+        /// use agent_core::{Error, Flow, Middleware, ModelResponse, Result, RunCx, async_trait};
+        ///
+        /// /// Answers with an apology when the provider fails.
+        /// struct Apology;
+        ///
+        /// #[async_trait]
+        /// impl Middleware for Apology {
+        ///     async fn on_model_error(&self, _: &RunCx, error: &Error) -> Result<Flow<ModelResponse>> {
+        ///         Ok(match error.is_retryable() {
+        ///             true => Flow::Answer(ModelResponse::new("Our assistant is not available. Please try again later.")),
+        ///             false => Flow::Continue,
+        ///         })
+        ///     }
+        /// }
+        /// # let _: &dyn Middleware = &Apology;
+        /// ```
+        async fn on_model_error(&self, cx: &RunCx, error: &Error) -> Result<Flow<ModelResponse>>;
+
         /// Wraps each attempt of a model call; `next` may run zero or more times.
         async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
             next.run(req).await
@@ -248,6 +275,12 @@ pub trait Middleware: Send + Sync + 'static {
         /// Called after a tool call, innermost first; a failed tool's output [is an
         /// error](ToolOutput::is_error).
         async fn after_tool(&self, cx: &RunCx, req: &ToolRequest, out: &mut ToolOutput) -> Result<()>;
+
+        /// Called when a tool call failed with an error, innermost first; once per call, after all
+        /// retries inside it, and before the error becomes an output for the model. The return value
+        /// acts as in [`on_model_error`](Self::on_model_error). An output that a tool
+        /// [marks as an error](ToolOutput::is_error) is a result: `after_tool` receives it.
+        async fn on_tool_error(&self, cx: &RunCx, req: &ToolRequest, error: &Error) -> Result<Flow<ToolOutput>>;
 
         /// Wraps each attempt of a tool call; `next` may run zero or more times.
         async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {

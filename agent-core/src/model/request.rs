@@ -1,12 +1,13 @@
 //! Requests of model calls.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use crate::{
     cx::{Hook, RunCx},
     history::History,
     llm::{ChunkSink, ModelInfo, ModelParams, TokenCounter},
     message::SystemMessage,
+    model::Model,
     tooling::ToolSpecs,
 };
 
@@ -35,6 +36,18 @@ pub struct ModelRequest {
     pub sink: ChunkSink,
     /// True if an earlier process, or an attempt before a question was answered, began this call.
     pub resumed: bool,
+    /// The model that a hook chose for this call.
+    chosen: Option<Chosen>,
+}
+
+/// A model without a `Debug` bound.
+#[derive(Clone)]
+struct Chosen(Arc<dyn Model>);
+
+impl fmt::Debug for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.info().name)
+    }
 }
 
 impl ModelRequest {
@@ -52,7 +65,41 @@ impl ModelRequest {
             stream: false,
             sink: ChunkSink::default(),
             resumed: false,
+            chosen: None,
         }
+    }
+
+    /// Makes this call with another model than the agent's: for a hook that routes by step, size or
+    /// task. Layers, budget and journal treat it as every call. The model must be opened and closed
+    /// by its owner.
+    ///
+    /// ```
+    /// use agent_core::{Flow, Middleware, Model, ModelRequest, ModelResponse, Result, RunCx, async_trait};
+    /// use std::sync::Arc;
+    ///
+    /// /// Uses a small model after the first step.
+    /// struct SmallLater(Arc<dyn Model>);
+    ///
+    /// #[async_trait]
+    /// impl Middleware for SmallLater {
+    ///     async fn before_model(&self, cx: &RunCx, req: &mut ModelRequest) -> Result<Flow<ModelResponse>> {
+    ///         if cx.step() > 1 {
+    ///             req.use_model(self.0.clone());
+    ///         }
+    ///         Ok(Flow::Continue)
+    ///     }
+    /// }
+    /// # let _: Option<SmallLater> = None;
+    /// ```
+    pub fn use_model(&mut self, model: Arc<dyn Model>) {
+        self.model = Some(Arc::new(model.info()));
+        self.chosen = Some(Chosen(model));
+    }
+
+    /// Takes the model that a hook chose with [`use_model`](Self::use_model), for the code that makes
+    /// the call.
+    pub fn take_chosen_model(&mut self) -> Option<Arc<dyn Model>> {
+        self.chosen.take().map(|chosen| chosen.0)
     }
 
     /// The request as a `wrap_model_call` hook has it, `at` middlewares away from the model.

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use futures::{StreamExt, stream};
+
 use super::sub_run::{AtWork, SubAgentCall, SubRun};
 use crate::cx::RunCx;
 use crate::request::{Parent, RunInput, RunRequest, SubAgent, SubAgents, SubRunHandle};
@@ -269,6 +271,36 @@ impl ToolRequest {
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
         self.sub_run(SubAgentCall::new(key, message)).await?.finish().await?.complete()
     }
+
+    /// Runs several sub-agents as part of this call, at most `concurrency` at once: see
+    /// [`RunCx::call_sub_agents`].
+    ///
+    /// # Errors
+    /// Those of [`RunCx::call_sub_agents`].
+    pub async fn call_sub_agents(
+        &self,
+        calls: impl IntoIterator<Item = SubAgentCall>,
+        concurrency: usize,
+    ) -> Result<Vec<Result<Finished>>> {
+        let calls: Vec<_> = calls.into_iter().collect();
+        let mut begun = Vec::with_capacity(calls.len());
+        for call in calls {
+            begun.push(self.sub_run(call).await);
+        }
+        finish_all(begun, concurrency).await
+    }
+}
+
+/// Drives runs that were begun in order, so that each has the same number after a restart: at most
+/// `concurrency` of them at once.
+async fn finish_all(begun: Vec<Result<SubRun>>, concurrency: usize) -> Result<Vec<Result<Finished>>> {
+    let finish = |run: Result<SubRun>| async { run?.finish().await?.complete() };
+    let driven = stream::iter(begun.into_iter().map(finish)).buffered(concurrency.max(1));
+    let ends: Vec<Result<Finished>> = driven.collect().await;
+    match ends.iter().position(|end| matches!(end, Err(e) if !e.kind().is_failure())) {
+        Some(waits) => Err(ends.into_iter().nth(waits).and_then(Result::err).expect("the position of an error")),
+        None => Ok(ends),
+    }
 }
 
 impl RunCx {
@@ -286,5 +318,41 @@ impl RunCx {
     /// steps or its time were used up.
     pub async fn call_sub_agent(&self, key: &str, message: impl Into<String>) -> Result<Finished> {
         SubRuns::of(self).begin(SubAgentCall::new(key, message)).await?.finish().await?.complete()
+    }
+
+    /// Runs several sub-agents, at most `concurrency` at once (0 counts as 1), and waits for all of
+    /// them. Returns one result per call, in their order: the failure of one does not end the
+    /// others.
+    ///
+    /// ```
+    /// use agent_core::{Result, ToolOutput, ToolRequest, engine::SubAgentCall};
+    ///
+    /// async fn compare(req: ToolRequest, cities: Vec<String>) -> Result<ToolOutput> {
+    ///     let calls = cities.iter().map(|city| SubAgentCall::new("weather", city));
+    ///     let mut lines = Vec::new();
+    ///     for (city, end) in cities.iter().zip(req.call_sub_agents(calls, 4).await?) {
+    ///         lines.push(match end {
+    ///             Ok(finished) => format!("{city}: {}", finished.answer),
+    ///             Err(e) => format!("{city}: unknown ({})", e.message()),
+    ///         });
+    ///     }
+    ///     Ok(ToolOutput::text(lines.join("\n")))
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Interrupted`], [`ErrorKind::Stopped`] and [`ErrorKind::Cancelled`] of one of them,
+    /// after all have ended or wait.
+    pub async fn call_sub_agents(
+        &self,
+        calls: impl IntoIterator<Item = SubAgentCall>,
+        concurrency: usize,
+    ) -> Result<Vec<Result<Finished>>> {
+        let calls: Vec<_> = calls.into_iter().collect();
+        let mut begun = Vec::with_capacity(calls.len());
+        for call in calls {
+            begun.push(SubRuns::of(self).begin(call).await);
+        }
+        finish_all(begun, concurrency).await
     }
 }

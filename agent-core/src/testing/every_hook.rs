@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::{
     cx::RunCx,
-    error::Result,
+    error::{Error, Result},
     flow::{Flow, Verdict},
     llm::{Chunk, ModelResponse},
     middleware::{ChunkHook, Middleware, ModelNext, ToolNext},
@@ -36,6 +36,10 @@ impl Middleware for EveryHook {
         Ok(())
     }
 
+    async fn on_model_error(&self, _: &RunCx, _: &Error) -> Result<Flow<ModelResponse>> {
+        Ok(Flow::Continue)
+    }
+
     async fn wrap_model_call(&self, req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
         next.run(req).await
     }
@@ -58,6 +62,10 @@ impl Middleware for EveryHook {
 
     async fn after_tool(&self, _: &RunCx, _: &ToolRequest, _: &mut ToolOutput) -> Result<()> {
         Ok(())
+    }
+
+    async fn on_tool_error(&self, _: &RunCx, _: &ToolRequest, _: &Error) -> Result<Flow<ToolOutput>> {
+        Ok(Flow::Continue)
     }
 
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {

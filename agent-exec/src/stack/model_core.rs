@@ -89,6 +89,10 @@ impl Service<ModelRequest> for ModelCore {
 impl Innermost {
     /// Makes the call; fails it if a chunk of its stream is late.
     fn call(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse>> {
+        if let Some(chosen) = request.take_chosen_model() {
+            let other = Self { model: chosen, deadlines: self.deadlines.clone() };
+            return boxed(|| async move { other.call(request).await });
+        }
         if !request.stream || (self.deadlines.first_chunk.is_none() && self.deadlines.chunk_gap.is_none()) {
             return (*self.model).call(request);
         }

@@ -11,7 +11,7 @@ use std::{
 
 use agent_core::{
     Budget, Caps, Error, ErrorKind, EventKind, ExitReason, Flow, Message, Model, ModelInfo, ModelParams, ModelRequest,
-    ModelResponse, ModelService, Result, Retry, RunRequest, Usage, async_trait,
+    ModelResponse, ModelService, Result, Retry, RunRequest, ToolOutput, Usage, async_trait,
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
@@ -476,4 +476,29 @@ async fn a_cancelled_tree_leaves_nothing_in_the_queue() {
     assert_eq!((end.expect("no failure").as_str(), limiter.status().waiting), ("cancelled", 0));
     let more = join_all((0..3).map(|_| boss.run("go")));
     assert!(tokio::time::timeout(Duration::from_secs(3_600), more).await.is_ok(), "the limiter goes on");
+}
+
+// --- the model of a call ---
+
+#[tokio::test]
+async fn a_hook_chooses_the_model_of_a_call_and_the_journal_and_the_usage_are_those_of_that_model() {
+    let large = ScriptedModel::new([Turn::call("c", "look", json!({}))]).with_info(ModelInfo::new("large"));
+    let small = ScriptedModel::new([Turn::error(|| Error::new(ErrorKind::Overloaded, "busy")), Turn::text("done")]);
+    let small = small.with_info(ModelInfo::new("small").with_context_window(1000));
+    let chosen: Arc<dyn Model> = Arc::new(small.clone());
+    let names = Arc::new(Mutex::new(Vec::<Option<String>>::new()));
+    let seen = names.clone();
+    let route = before_model_fn("route", move |cx, req| {
+        if cx.step() > 1 {
+            req.use_model(chosen.clone());
+        }
+        seen.lock().expect("free").push(req.model.as_ref().map(|info| info.name.to_string()));
+        Ok(Flow::Continue)
+    });
+    let look = tool("look", async |_| Ok(ToolOutput::text("seen")));
+    let agent =
+        built(Agent::builder("routed", large.clone()).tool(look).middleware(route).model_layer(RetryLayer::new()));
+    let end = finished(agent.run("go").await);
+    assert_eq!((end.answer.as_str(), large.calls(), small.calls()), ("done", 1, 2), "a retry keeps the choice");
+    assert_eq!(*names.lock().expect("free"), [Some("large".to_owned()), Some("small".to_owned())]);
 }

@@ -12,6 +12,7 @@ use std::{
 use agent_core::{
     BoxFuture, Chunk, Error, ErrorKind, EventKind, ModelRequest, ModelResponse, Result, Retry, RunEnd, RunRequest,
     ToolOutput, ToolRequest,
+    middleware::Exclusive,
     testing::{HookTrace, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 use tower::{
     Layer, Service, ServiceBuilder, ServiceExt,
     layer::layer_fn,
-    limit::ConcurrencyLimitLayer,
+    limit::{ConcurrencyLimitLayer, RateLimitLayer},
     load_shed::LoadShedLayer,
     retry::{Policy, RetryLayer},
     timeout::TimeoutLayer,
@@ -385,4 +386,28 @@ async fn a_concurrency_limit_around_an_agent_holds_for_whole_runs() {
     let ends = join_all((0..3).map(|_| service.clone().oneshot(RunRequest::user("hi")))).await;
     ends.into_iter().for_each(|end| drop(finished(end)));
     assert_eq!((model.peak(), begun.elapsed()), (1, ms(120)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_whose_service_is_not_clone_limits_all_calls_of_the_agent() {
+    let began = Instant::now();
+    let limit = Exclusive::new(RateLimitLayer::new(2, Duration::from_secs(60)));
+    let model = ScriptedModel::new((0..5).map(|_| Turn::text("hello")));
+    let agent = Agent::builder("limited", model.clone()).model_layer(limit).build().expect("builds");
+    for end in run_together(&agent, 5).await {
+        assert_eq!(finished(end).answer, "hello");
+    }
+    assert_eq!((model.calls(), began.elapsed().as_secs() / 60), (5, 2), "two calls a minute");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_while_it_waits_for_an_exclusive_service_blocks_nobody() {
+    let limit = Exclusive::new(RateLimitLayer::new(1, Duration::from_secs(60)));
+    let model = ScriptedModel::new((0..3).map(|_| Turn::text("hello")));
+    let agent = Agent::builder("limited", model.clone()).model_layer(limit).build().expect("builds");
+    finished(agent.run("hi").await);
+    for _ in 0..2 {
+        tokio::time::timeout(ms(5), async { agent.run("hi").await }).await.expect_err("it waits for the next minute");
+    }
+    assert_eq!(finished(agent.run("hi").await).answer, "hello");
 }

@@ -26,8 +26,9 @@ use crate::schema;
 ///
 /// The model receives the JSON Schema of `T` in the form that [`AnswerMode`] selects. Its answer is
 /// parsed leniently (prose and code fences around the JSON, syntax errors) and validated. If the
-/// answer is invalid, the model gets a list of all problems, once, and answers again; if the second
-/// answer is invalid too, the call fails with [`ErrorKind::InvalidAnswer`], which holds the text.
+/// answer is invalid, the model gets a list of all problems and answers again, at most
+/// [`retries`](Self::retries) times; if the last answer is invalid too, the call fails with
+/// [`ErrorKind::InvalidAnswer`], which holds the text.
 ///
 /// # On an agent
 ///
@@ -65,7 +66,7 @@ use crate::schema;
 ///
 /// # Order
 ///
-/// Place `Structured` outside of retrying layers, so that each of the two calls is retried
+/// Place `Structured` outside of retrying layers, so that each of its calls is retried
 /// independently:
 ///
 /// ```text
@@ -77,7 +78,7 @@ use crate::schema;
 pub struct Structured<T = Value> {
     form: Arc<Form>,
     mode: AnswerMode,
-    repairs: bool,
+    retries: u32,
     accept: Accept,
     of: PhantomData<fn() -> T>,
 }
@@ -90,7 +91,7 @@ type Accept = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 pub struct Answer<T> {
     /// Parsed answer.
     pub value: T,
-    /// Model response. Its usage includes both calls if the first answer was rejected.
+    /// Model response. Its usage includes the calls whose answers were rejected.
     pub response: ModelResponse,
 }
 
@@ -121,7 +122,7 @@ impl<T: DeserializeOwned + 'static> Structured<T> {
     fn build(name: &str, description: Option<String>, schema: Value) -> Result<Self> {
         let form = Arc::new(Form::new(name, description, schema)?);
         let accept = Arc::new(|value: &Value| T::deserialize(value).map(drop).map_err(|e| e.to_string()));
-        Ok(Self { form, mode: AnswerMode::Auto, repairs: true, accept, of: PhantomData })
+        Ok(Self { form, mode: AnswerMode::Auto, retries: 1, accept, of: PhantomData })
     }
 
     /// Adds a custom check. The model receives its error message together with the schema
@@ -147,7 +148,7 @@ impl<T: DeserializeOwned + 'static> Structured<T> {
         T::deserialize(value).map_err(|e| refused(e.to_string()))
     }
 
-    /// Makes one model call, and a second one if the answer needs correction.
+    /// Makes one model call, and further ones while the answer needs correction.
     ///
     /// # Errors
     /// Errors of the model; [`ErrorKind::InvalidAnswer`] if the last answer is invalid;
@@ -180,10 +181,10 @@ impl<T> Structured<T> {
         self
     }
 
-    /// Sets whether the model is asked once more after an invalid answer. Default: true.
+    /// Sets how many times the model is asked again after an invalid answer. Default: 1.
     #[must_use]
-    pub fn repair(mut self, repair: bool) -> Self {
-        self.repairs = repair;
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
         self
     }
 
@@ -192,7 +193,8 @@ impl<T> Structured<T> {
         PartialAnswer::new(self.form.clone())
     }
 
-    /// Calls the model until the answer is valid, or calls tools: at most twice.
+    /// Calls the model until the answer is valid, or calls tools, or no retries are left. A
+    /// correction follows the original conversation and the answer that it corrects.
     async fn answer<F: Future<Output = Result<ModelResponse>> + Send>(
         &self,
         req: ModelRequest,
@@ -203,21 +205,21 @@ impl<T> Structured<T> {
             mode.ask(&self.form, &mut req)?;
             ask(req).await.map(settled)
         };
-        let first = ask(req.clone()).await?;
-        let Err(refused) = self.judge(&first)? else { return Ok(first) };
-        if !self.repairs {
-            return Err(refused.into_error());
+        let mut response = ask(req.clone()).await?;
+        for _ in 0..self.retries {
+            let Err(refused) = self.judge(&response)? else { return Ok(response) };
+            let mut again = req.clone();
+            if response.message.has_text() {
+                again.messages.push(Message::Assistant(response.message))?;
+            }
+            again.messages.push(Message::user(mode.correction(&refused.problems)))?;
+            again.sink.push(Chunk::Restart)?;
+            let used = response.usage;
+            response = ask(again).await?;
+            response.usage += used;
         }
-        let mut again = req;
-        if first.message.has_text() {
-            again.messages.push(Message::Assistant(first.message))?;
-        }
-        again.messages.push(Message::user(mode.correction(&refused.problems)))?;
-        again.sink.push(Chunk::Restart)?;
-        let mut second = ask(again).await?;
-        second.usage += first.usage;
-        match self.judge(&second)? {
-            Ok(()) => Ok(second),
+        match self.judge(&response)? {
+            Ok(()) => Ok(response),
             Err(refused) => Err(refused.into_error()),
         }
     }
@@ -278,7 +280,7 @@ impl<T> Clone for Structured<T> {
         Self {
             form: self.form.clone(),
             mode: self.mode,
-            repairs: self.repairs,
+            retries: self.retries,
             accept: self.accept.clone(),
             of: PhantomData,
         }
@@ -290,7 +292,7 @@ impl<T> fmt::Debug for Structured<T> {
         f.debug_struct("Structured")
             .field("form", &self.form)
             .field("mode", &self.mode)
-            .field("repairs", &self.repairs)
+            .field("retries", &self.retries)
             .finish_non_exhaustive()
     }
 }

@@ -29,7 +29,8 @@ const TASK: &str = "What is 6 x 7?";
 /// * A run that waited for an answer ends like one that had the answer from the start.
 /// * A run that is dropped at any await point leaves nothing behind that other runs could observe.
 /// * Sequential and concurrent runs do not affect each other.
-/// * Nothing of a run is retained after its end.
+/// * Nothing of a run is retained after its end, as far as it holds the run's context or
+///   [`observe`](Self::observe) shows it.
 /// * A middleware that declares no chunk hook has none.
 ///
 /// A middleware declared as [`transparent`](Self::transparent) must also change nothing: model,
@@ -41,7 +42,7 @@ const TASK: &str = "What is 6 x 7?";
 /// use std::time::Instant;
 ///
 /// /// Says how long runs take.
-/// #[derive(Debug, Default)]
+/// #[derive(Default)]
 /// struct Timed(PerRun<Instant>);
 ///
 /// #[async_trait]
@@ -63,10 +64,10 @@ const TASK: &str = "What is 6 x 7?";
 /// Conformance::new(Timed::default).transparent().check().await?;
 /// # Ok::<(), agent_exec::testing::Violation>(()) }).unwrap();
 /// ```
-#[derive(Clone)]
 pub struct Conformance<M> {
     make: Arc<dyn Fn() -> M + Send + Sync>,
     answer: Arc<dyn Fn(&Question) -> Value + Send + Sync>,
+    observe: Option<Arc<dyn Fn(&M) -> String + Send + Sync>>,
     transparent: bool,
     answers_failures: bool,
 }
@@ -81,12 +82,13 @@ pub struct Violation {
     pub details: String,
 }
 
-impl<M: Middleware + fmt::Debug> Conformance<M> {
+impl<M: Middleware> Conformance<M> {
     /// Checks the middlewares that `make` returns: each process of a run gets its own.
     pub fn new(make: impl Fn() -> M + Send + Sync + 'static) -> Self {
         Self {
             make: Arc::new(make),
             answer: Arc::new(|_| Value::Bool(true)),
+            observe: None,
             transparent: false,
             answers_failures: false,
         }
@@ -111,6 +113,25 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
     #[must_use]
     pub fn answers(mut self, answer: impl Fn(&Question) -> Value + Send + Sync + 'static) -> Self {
         self.answer = Arc::new(answer);
+        self
+    }
+
+    /// Sets what of the middleware must be the same after its runs as before, such as the number of
+    /// runs that it knows. What it keeps over runs on purpose does not belong here, nor do secrets: a
+    /// violation shows both values.
+    ///
+    /// ```
+    /// use agent_exec::testing::Conformance;
+    /// # #[derive(Default)]
+    /// # struct Quota { in_progress: std::sync::Mutex<Vec<u64>> }
+    /// # impl agent_core::Middleware for Quota {}
+    ///
+    /// let check = Conformance::new(Quota::default).observe(|quota| quota.in_progress.lock().unwrap().len());
+    /// # let _ = check;
+    /// ```
+    #[must_use]
+    pub fn observe<T: fmt::Debug>(mut self, observe: impl Fn(&M) -> T + Send + Sync + 'static) -> Self {
+        self.observe = Some(Arc::new(move |middleware| format!("{:?}", observe(middleware))));
         self
     }
 
@@ -168,7 +189,8 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
     /// Drives runs sequentially and concurrently with one middleware value.
     async fn keeps_nothing(&self, whole: &Outcome) -> Result<(), Violation> {
         let (scene, middleware) = (Scene::new(), Arc::new((self.make)()));
-        let fresh = format!("{middleware:?}");
+        let observed = |middleware: &M| self.observe.as_ref().map(|observe| observe(middleware));
+        let fresh = observed(&middleware);
         let agent = scene.agent(Stack::alone(middleware.clone()));
         let run = async |message: String| {
             drive(|| agent.clone(), RunRequest::user(message), &*self.answer, Moment::Never).await
@@ -191,7 +213,7 @@ impl<M: Middleware + fmt::Debug> Conformance<M> {
         }
         drop(agent);
         scene.settle().await;
-        same("nothing is kept of a run that is over", &fresh, &format!("{middleware:?}"))?;
+        same("nothing is kept of a run that is over", &fresh, &observed(&middleware))?;
         match scene.living_runs() {
             0 => Ok(()),
             n => Err(violation("it does not hold on to runs that are over", format!("{n} runs are still known"))),
@@ -247,6 +269,18 @@ fn same<T: PartialEq + fmt::Debug>(claim: &str, expected: &T, seen: &T) -> Resul
     let (expected, seen) = differ.unwrap_or_default();
     let line = |line: Option<&str>| line.unwrap_or("nothing").trim().to_owned();
     Err(violation(claim, format!("first difference:\nexpected {}\nseen {}", line(expected), line(seen))))
+}
+
+impl<M> Clone for Conformance<M> {
+    fn clone(&self) -> Self {
+        Self {
+            make: self.make.clone(),
+            answer: self.answer.clone(),
+            observe: self.observe.clone(),
+            transparent: self.transparent,
+            answers_failures: self.answers_failures,
+        }
+    }
 }
 
 impl fmt::Display for Violation {

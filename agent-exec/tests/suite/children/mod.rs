@@ -4,6 +4,7 @@ mod combined;
 mod driven_again;
 mod of_hooks;
 mod of_tools;
+mod together;
 
 use std::{
     collections::BTreeMap,

@@ -27,14 +27,15 @@ async fn changes_nothing<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sy
     let name = make().name().to_owned();
     assert!(make().chunk_hook().is_none(), "{name} makes agents chunk what nobody hears");
     assert!(make().tools().is_empty() && make().sub_agents().is_empty(), "{name}");
-    Conformance::new(make).transparent().check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
+    let check = Conformance::new(make).observe(|m| format!("{m:?}")).transparent().check().await;
+    check.unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
 /// Checks an active middleware.
 pub(crate) async fn conforms<M: Middleware + Debug>(make: impl Fn() -> M + Send + Sync + 'static) {
     let name = make().name().to_owned();
     assert!(make().chunk_hook().is_none(), "{name} makes agents chunk what nobody hears");
-    let check = Conformance::new(make).answers(agrees);
+    let check = Conformance::new(make).observe(|m| format!("{m:?}")).answers(agrees);
     check.check().await.unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 /// Returns the claim that the middleware violates.
 async fn broken<M: Middleware + fmt::Debug>(make: impl Fn() -> M + Send + Sync + 'static) -> String {
-    Conformance::new(make).check().await.expect_err("it is broken").claim
+    Conformance::new(make).observe(|m| format!("{m:?}")).check().await.expect_err("it is broken").claim
 }
 
 /// Counts calls over all runs, and sends the count to the model.
@@ -155,4 +155,28 @@ impl Middleware for Tags {
         out.content_mut().push("tagged".into());
         Ok(())
     }
+}
+
+/// Keeps a count over all runs, on purpose, and a secret. It is not `Debug`.
+struct Quota {
+    used: AtomicUsize,
+    _secret: String,
+}
+
+#[async_trait]
+impl Middleware for Quota {
+    async fn before_agent(&self, _: &RunCx) -> Result<()> {
+        self.used.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_may_keep_values_over_runs_and_needs_no_debug() {
+    let quota = || Quota { used: AtomicUsize::new(0), _secret: "s3cret".into() };
+    Conformance::new(quota).transparent().check().await.expect("conforms");
+    let observed = Conformance::new(quota).observe(|quota| quota.used.load(Ordering::SeqCst));
+    let violation = observed.check().await.expect_err("what is observed must not change");
+    assert_eq!(violation.claim, "nothing is kept of a run that is over");
+    assert!(!violation.to_string().contains("s3cret"), "{violation}");
 }

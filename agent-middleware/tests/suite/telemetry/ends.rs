@@ -128,7 +128,8 @@ async fn each_attempt_inside_a_retry_has_a_span() {
 async fn it_stands_what_every_middleware_must_and_changes_nothing() {
     let _recorder = Recorder::start();
     for capture in [Capture::Off, Capture::Spans, Capture::Events] {
-        let check = Conformance::new(move || Telemetry::new().capture(capture)).transparent().check().await;
+        let check = Conformance::new(move || Telemetry::new().capture(capture));
+        let check = check.observe(|telemetry| format!("{telemetry:?}")).transparent().check().await;
         check.unwrap_or_else(|e| panic!("{capture:?}: {e}"));
     }
 }

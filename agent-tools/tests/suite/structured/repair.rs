@@ -46,7 +46,7 @@ async fn an_answer_that_never_fits_fails_for_good_and_is_kept() {
 #[tokio::test]
 async fn without_repair_the_model_is_called_once() {
     let model = model([Turn::text("no")], info());
-    let e = cities().repair(false).call(&model, ask()).await.expect_err("does not fit");
+    let e = cities().retries(0).call(&model, ask()).await.expect_err("does not fit");
     assert_eq!((e.kind(), model.calls()), (ErrorKind::InvalidAnswer, 1));
 }
 

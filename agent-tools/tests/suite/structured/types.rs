@@ -73,7 +73,7 @@ async fn comes_back<T: Serialize + DeserializeOwned + JsonSchema + Debug + Parti
         let bare_text = bare.to_string();
         for said in [wrapped.to_string(), bare_text.clone(), format!("Well:\n```json\n{wrapped:#}\n```\n")] {
             let model = model([Turn::text(said.clone())], info());
-            match structured.clone().repair(false).call(&model, ask()).await {
+            match structured.clone().retries(0).call(&model, ask()).await {
                 Ok(answer) => assert_eq!(answer.value, value, "{mode:?}: {said}"),
                 // A value that is an object is not wrapped.
                 Err(e) => assert!(bare.is_object() && said != bare_text, "{mode:?}: {said}: {e}"),
