@@ -63,8 +63,8 @@ pub use agent_core::{
     search, storage, tool,
 };
 pub use agent_exec::{
-    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, Worker,
-    WorkerBuilder, shutdown_signal,
+    Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, TypedAgent,
+    Worker, WorkerBuilder, shutdown_signal,
 };
 #[cfg(feature = "postgres")]
 pub use agent_store::{PostgresJournal, PostgresQueue};
