@@ -14,7 +14,12 @@ use crate::{
 };
 
 /// Migrations from an empty schema to format 1, and so on; see the journal's.
-const MIGRATIONS: &[&str] = &[include_str!("schema.sql"), include_str!("indexes.sql"), include_str!("stands.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("indexes.sql"),
+    include_str!("stands.sql"),
+    include_str!("versions.sql"),
+];
 
 /// Builder of a [`PostgresQueue`].
 #[derive(Clone)]

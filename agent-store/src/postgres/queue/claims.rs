@@ -11,10 +11,10 @@ use tokio_postgres::{Client, Error, error::SqlState, types::Type};
 use super::{
     row::Stored,
     sending,
-    statements::{Candidates, Statements, signal},
+    statements::{Candidates, FORMAT, Statements, signal},
 };
 use crate::{
-    postgres::connections::Done,
+    postgres::{connections::Done, query::Parameter},
     queue::{
         QueueLimits, Times, in_words,
         record::{Record, cancels, millis},
@@ -22,12 +22,13 @@ use crate::{
 };
 
 /// Jobs with expired leases and suspended jobs whose wait is over, except those locked by others.
-const OVERDUE: &str = "WHERE standing = 'running' AND expires <= $1 OR standing = 'at_rest' AND ready_at <= $1
-    ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
-/// Maximum number of jobs that a claim wakes or marks as dead; the rest is left to the next claim.
+const OVERDUE: &str = "WHERE (standing = 'running' AND expires <= $1 OR standing = 'at_rest' AND ready_at <= $1)
+    AND version <= $3 AND id <> ALL($4) ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED";
+/// Maximum number of jobs that a claim wakes or skips; the rest is left to the next claim.
 const AT_ONCE: i64 = 100;
 
-const DUE: &str = "SELECT body, due, name FROM {schema}.schedule WHERE due <= $1 ORDER BY name FOR UPDATE SKIP LOCKED";
+const DUE: &str = "SELECT body, due, name FROM {schema}.schedule WHERE due <= $1 AND version <= $2
+    ORDER BY name FOR UPDATE SKIP LOCKED";
 
 /// Waits for locked rows, or skips them.
 const RENEW: &str = "UPDATE {schema}.job SET expires = (extract(epoch FROM clock_timestamp()) * 1000)::int8 + $2
@@ -52,19 +53,22 @@ pub(super) async fn claim(
     }
     statements.lock_claims(client, patience(by.lease)).await?;
     let now = statements.now(client).await?;
-    for stored in statements.jobs(client, OVERDUE, &[(&now.cast_signed(), Type::INT8), (&AT_ONCE, Type::INT8)]).await? {
-        if let Some((id, mut record)) = readable(client, statements, stored).await? {
+    let (at, skipped) = (now.cast_signed(), statements.skipped_jobs());
+    let values: [(Parameter<'_>, Type); 4] =
+        [(&at, Type::INT8), (&AT_ONCE, Type::INT8), (&FORMAT, Type::INT4), (&skipped, Type::INT8_ARRAY)];
+    for stored in statements.jobs(client, OVERDUE, &values).await? {
+        if let Some((id, mut record)) = readable(statements, stored) {
             record.wake(now);
             statements.store(client, id, &record).await?;
         }
     }
     for _ in 0..AT_ONCE {
         let Some((id, tenant)) = statements.candidate(client, &wanted, now).await? else { break };
-        statements.take_turn(client, &tenant).await?;
         let jobs = statements.jobs(client, "WHERE id = $1 FOR UPDATE", &[(&id, Type::INT8)]).await?;
         let Some(stored) = jobs.into_iter().next() else { break };
         let now = stored.now;
-        let Some((id, mut record)) = readable(client, statements, stored).await? else { continue };
+        let Some((id, mut record)) = readable(statements, stored) else { continue };
+        statements.take_turn(client, &tenant).await?;
         let receipt = statements.number(client, "SELECT nextval('{schema}.receipt')", &[]).await?.unwrap_or_default();
         let claimed = record.claim(receipt.cast_unsigned(), &by, now);
         statements.store(client, id, &record).await?;
@@ -73,41 +77,33 @@ pub(super) async fn claim(
     Ok(Ok(None))
 }
 
-/// Decodes the job. A job that cannot be decoded becomes a dead letter, so that it does not block
-/// others.
-async fn readable(client: &Client, statements: &Statements, stored: Stored) -> Result<Option<(i64, Record)>, Error> {
-    let (id, now) = (stored.id, stored.now);
-    match stored.record() {
-        Ok(record) => Ok(Some((id, record))),
-        Err(error) => {
-            tracing::error!(%error, "a job cannot be decoded: moved to the dead letters");
-            statements.bury(client, id, &error.to_string(), now).await?;
-            Ok(None)
-        }
-    }
+/// Decodes the job. A job that cannot be decoded is left unchanged to workers that can, so that a
+/// rolling release loses nothing.
+fn readable(statements: &Statements, stored: Stored) -> Option<(i64, Record)> {
+    let id = stored.id;
+    stored.record().inspect_err(|error| statements.skip_job(id, error)).ok().map(|record| (id, record))
 }
 
 /// Enqueues the jobs of schedules that are due. A job that the limits reject stays due.
 pub(super) async fn fire(client: &Client, statements: &Statements, limits: QueueLimits) -> Done<()> {
     let now = statements.now(client).await?;
     let mut fires = false;
-    for row in statements.rows(client, DUE, &[(&now.cast_signed(), Type::INT8)]).await? {
+    for row in statements.rows(client, DUE, &[(&now.cast_signed(), Type::INT8), (&FORMAT, Type::INT4)]).await? {
         let (body, due, name): (&str, i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        let next = match serde_json::from_str::<Schedule>(body) {
-            Ok(schedule) => {
-                let job = schedule.job_at(&in_words(due.cast_unsigned()));
-                if sending::insert(client, statements, &job, &limits).await?.is_err() {
-                    continue;
-                }
-                fires = true;
-                Times::of(&schedule).and_then(|times| times.after(now)).ok().map(u64::cast_signed)
-            }
+        let schedule = match serde_json::from_str::<Schedule>(body) {
+            Ok(schedule) => schedule,
+            // It stays due, for a worker that can decode it.
             Err(error) => {
-                let name = String::from_utf8_lossy(name);
-                tracing::error!(%name, %error, "a schedule cannot be decoded and is disabled: set it again");
-                Some(i64::MAX)
+                statements.skip_schedule(name, &error);
+                continue;
             }
         };
+        let job = schedule.job_at(&in_words(due.cast_unsigned()));
+        if sending::insert(client, statements, &job, &limits).await?.is_err() {
+            continue;
+        }
+        fires = true;
+        let next = Times::of(&schedule).and_then(|times| times.after(now)).ok().map(u64::cast_signed);
         match next {
             Some(next) => {
                 let sql = "UPDATE {schema}.schedule SET due = $2 WHERE name = $1";
@@ -174,7 +170,11 @@ pub(super) async fn release(
     delete_signals(client, statements, &heard).await?;
     let (id, now) = (stored.id, stored.now);
     let unheard = statements.unheard(client, id).await?;
-    let Some((id, mut record)) = readable(client, statements, stored).await? else { return Ok(Ok(true)) };
+    let Some((id, mut record)) = readable(statements, stored) else {
+        statements.hand_back(client, id, now).await?;
+        statements.notify(client).await?;
+        return Ok(Ok(true));
+    };
     record.release(outcome, stands, cancels(unheard.iter().map(|(_, signal)| signal)), now);
     statements.store(client, id, &record).await?;
     let useless = unheard.iter().filter(|(_, signal)| !record.keeps(signal)).map(|(number, _)| number.cast_unsigned());

@@ -1,6 +1,10 @@
 //! SQL statements of the queue.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use agent_core::dispatch::{RunAddress, Signal};
 use sha2::{Digest, Sha256};
@@ -24,12 +28,22 @@ const LONGEST: u64 = 60_000;
 
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
+/// Newest format of jobs and schedules that this release reads, and the one that it writes. Raise it
+/// with a change of [`Job`](agent_core::dispatch::Job) or of what it contains that an older worker
+/// would reject or, worse, ignore.
+pub(super) const FORMAT: i32 = 1;
+
+/// Maximum number of remembered rows that could not be decoded.
+const REMEMBERED: usize = 1000;
+
 /// True if a claim may find a job, checked without locks.
 const LOOK: &str = "
-WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now)
-SELECT EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'queued' AND agent = ANY($1) AND ready_at <= now)
-    OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'running' AND expires <= now)
-    OR EXISTS (SELECT FROM {schema}.job, clock WHERE standing = 'at_rest' AND ready_at <= now)";
+WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now), mine AS NOT MATERIALIZED (
+    SELECT job.* FROM {schema}.job WHERE version <= $2 AND id <> ALL($3)
+)
+SELECT EXISTS (SELECT FROM mine, clock WHERE standing = 'queued' AND agent = ANY($1) AND ready_at <= now)
+    OR EXISTS (SELECT FROM mine, clock WHERE standing = 'running' AND expires <= now)
+    OR EXISTS (SELECT FROM mine, clock WHERE standing = 'at_rest' AND ready_at <= now)";
 
 /// The next job: the first eligible one of the tenant whose last claim is the oldest. Tenants
 /// without jobs are skipped one by one, at one index lookup each.
@@ -49,7 +63,7 @@ SELECT next.id, tenant.name
 FROM {schema}.tenant CROSS JOIN LATERAL (
     SELECT job.id FROM {schema}.job
     WHERE job.tenant = tenant.name AND job.standing = 'queued' AND job.ready_at <= $6
-      AND job.agent IN (SELECT agent FROM mine)
+      AND job.agent IN (SELECT agent FROM mine) AND job.version <= $7 AND job.id <> ALL($8)
       AND NOT EXISTS (
         SELECT FROM {schema}.job AS other
         WHERE other.agent = job.agent AND other.session = job.session AND other.standing IN ('queued', 'running')
@@ -68,8 +82,8 @@ WHERE id = $1";
 
 const INSERT: &str = "
 INSERT INTO {schema}.job (agent, session, run, tenant, priority, body, standing, ready_at, failures, begun, worker, expires,
-    created, changed)
-VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, false, '', 0, $8, $8)
+    created, changed, version)
+VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, 0, false, '', 0, $8, $8, $9)
 ON CONFLICT (agent, session, run) DO NOTHING RETURNING id";
 
 /// Numbers of queued jobs, in all and of a tenant, counted only up to the limits.
@@ -83,13 +97,34 @@ const FIND: &str = "WHERE agent = $1 AND session = $2 AND run = $3";
 pub(super) struct Statements {
     location: Location,
     channel: String,
+    skipped: Skipped,
+}
+
+/// Rows that this process could not decode. It leaves them to others, and logs each once.
+#[derive(Default)]
+struct Skipped {
+    jobs: Mutex<BTreeSet<i64>>,
+    schedules: Mutex<BTreeSet<Vec<u8>>>,
+}
+
+/// Adds a row; returns `false` if it was there.
+fn remember<T: Ord>(rows: &Mutex<BTreeSet<T>>, row: T) -> bool {
+    let mut rows = locked(rows);
+    if rows.len() >= REMEMBERED {
+        rows.clear();
+    }
+    rows.insert(row)
+}
+
+fn locked<T>(rows: &Mutex<T>) -> MutexGuard<'_, T> {
+    rows.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Statements {
     pub(super) fn new(location: Location) -> Self {
         let hash = Sha256::digest(location.schema());
         let channel = hash[..8].iter().fold("agent_queue_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
-        Self { location, channel }
+        Self { location, channel, skipped: Skipped::default() }
     }
 
     pub(super) fn channel(&self) -> &str {
@@ -105,8 +140,31 @@ impl Statements {
         client.query_typed(&self.location.sql(sql), parameters).await
     }
 
+    /// Ids of the jobs that this process could not decode.
+    pub(super) fn skipped_jobs(&self) -> Vec<i64> {
+        locked(&self.skipped.jobs).iter().copied().collect()
+    }
+
+    /// Leaves a job that cannot be decoded to other workers.
+    pub(super) fn skip_job(&self, id: i64, error: &agent_core::Error) {
+        if remember(&self.skipped.jobs, id) {
+            tracing::warn!(id, %error, "a job cannot be decoded and is left to other workers");
+        }
+    }
+
+    /// Leaves a schedule that cannot be decoded to other workers.
+    pub(super) fn skip_schedule(&self, name: &[u8], error: &serde_json::Error) {
+        if remember(&self.skipped.schedules, name.to_vec()) {
+            let name = String::from_utf8_lossy(name);
+            tracing::warn!(%name, %error, "a schedule cannot be decoded and is left to other workers");
+        }
+    }
+
     pub(super) async fn may_have_jobs(&self, client: &Client, agents: &[Vec<u8>]) -> Result<bool, Error> {
-        let rows = self.rows(client, LOOK, &[(&agents, Type::BYTEA_ARRAY)]).await?;
+        let skipped = self.skipped_jobs();
+        let values: [(Parameter<'_>, Type); 3] =
+            [(&agents, Type::BYTEA_ARRAY), (&FORMAT, Type::INT4), (&skipped, Type::INT8_ARRAY)];
+        let rows = self.rows(client, LOOK, &values).await?;
         rows.first().map_or(Ok(false), |row| row.try_get(0))
     }
 
@@ -165,14 +223,16 @@ impl Statements {
         wanted: &Candidates,
         now: u64,
     ) -> Result<Option<(i64, Vec<u8>)>, Error> {
-        let now = now.cast_signed();
-        let values: [(Parameter<'_>, Type); 6] = [
+        let (now, skipped) = (now.cast_signed(), self.skipped_jobs());
+        let values: [(Parameter<'_>, Type); 8] = [
             (&wanted.agents.0, Type::BYTEA_ARRAY),
             (&wanted.agents.1, Type::INT8_ARRAY),
             (&wanted.per_tenant, Type::INT8),
             (&wanted.tenants.0, Type::BYTEA_ARRAY),
             (&wanted.tenants.1, Type::INT8_ARRAY),
             (&now, Type::INT8),
+            (&FORMAT, Type::INT4),
+            (&skipped, Type::INT8_ARRAY),
         ];
         let rows = self.rows(client, CANDIDATE, &values).await?;
         rows.first().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
@@ -211,12 +271,11 @@ impl Statements {
         self.rows(client, STORE, &values).await.map(drop)
     }
 
-    /// Turns a job that cannot be decoded into a dead letter, without changing its content.
-    pub(super) async fn bury(&self, client: &Client, id: i64, why: &str, now: u64) -> Result<(), Error> {
-        let sql = "UPDATE {schema}.job SET standing = 'dead', receipt = NULL, worker = '', expires = 0, error = $2, changed = $3
+    /// Requeues a claimed job that cannot be decoded, without changing its content.
+    pub(super) async fn hand_back(&self, client: &Client, id: i64, now: u64) -> Result<(), Error> {
+        let sql = "UPDATE {schema}.job SET standing = 'queued', receipt = NULL, worker = '', expires = 0, ready_at = $2, changed = $2
                    WHERE id = $1";
-        let (why, now) = (why.replace('\0', "\u{fffd}"), now.cast_signed());
-        self.rows(client, sql, &[(&id, Type::INT8), (&why, Type::TEXT), (&now, Type::INT8)]).await.map(drop)
+        self.rows(client, sql, &[(&id, Type::INT8), (&now.cast_signed(), Type::INT8)]).await.map(drop)
     }
 
     /// Returns the pending signals of a run, by id. Skips signals that a newer release wrote.
@@ -254,7 +313,7 @@ impl Statements {
         self.rows(client, sql, &[(&tenant, Type::BYTEA)]).await?;
         let [agent, session, run] = names(&record.job.at);
         let (ready_at, now) = (record.ready_at.cast_signed(), record.created.cast_signed());
-        let values: [(Parameter<'_>, Type); 8] = [
+        let values: [(Parameter<'_>, Type); 9] = [
             (&agent, Type::BYTEA),
             (&session, Type::BYTEA),
             (&run, Type::BYTEA),
@@ -263,6 +322,7 @@ impl Statements {
             (&body, Type::TEXT),
             (&ready_at, Type::INT8),
             (&now, Type::INT8),
+            (&FORMAT, Type::INT4),
         ];
         Ok(self.number(client, INSERT, &values).await?.is_some())
     }

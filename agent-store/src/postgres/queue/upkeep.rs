@@ -5,7 +5,11 @@ use std::time::Duration;
 use agent_core::dispatch::{QueuedJob, RunAddress, Schedule, StandingKind, Wanted};
 use tokio_postgres::{Client, Error, types::Type};
 
-use super::{ours, row::unreadable, statements::Statements};
+use super::{
+    ours,
+    row::unreadable,
+    statements::{FORMAT, Statements},
+};
 use crate::{
     postgres::{connections::Done, query::Parameter},
     queue::{
@@ -69,21 +73,24 @@ pub(super) async fn set_schedule(client: &Client, statements: &Statements, sched
     let due = ours!(Times::of(&schedule).and_then(|times| times.after(now))).cast_signed();
     let (name, body) = (schedule.name.as_bytes(), ours!(written(&schedule)));
     let due = due_before(client, statements, &schedule).await?.unwrap_or(due);
-    let sql = "INSERT INTO {schema}.schedule (name, body, due) VALUES ($1, $2, $3)
-               ON CONFLICT (name) DO UPDATE SET body = excluded.body, due = excluded.due";
-    let values: [(Parameter<'_>, Type); 3] = [(&name, Type::BYTEA), (&body, Type::TEXT), (&due, Type::INT8)];
+    let sql = "INSERT INTO {schema}.schedule (name, body, due, version) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (name) DO UPDATE SET body = excluded.body, due = excluded.due, version = excluded.version";
+    let values: [(Parameter<'_>, Type); 4] =
+        [(&name, Type::BYTEA), (&body, Type::TEXT), (&due, Type::INT8), (&FORMAT, Type::INT4)];
     statements.rows(client, sql, &values).await?;
     Ok(Ok(()))
 }
 
 /// Returns the due time of the schedule of this name, if its cron expression is unchanged; none if
-/// it does not exist or cannot be decoded.
+/// it does not exist, cannot be decoded, or was disabled by an earlier release, which set a time
+/// that never comes.
 async fn due_before(client: &Client, statements: &Statements, schedule: &Schedule) -> Result<Option<i64>, Error> {
     let (sql, name) = ("SELECT body, due FROM {schema}.schedule WHERE name = $1 FOR UPDATE", schedule.name.as_bytes());
     let rows = statements.rows(client, sql, &[(&name, Type::BYTEA)]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let before = serde_json::from_str::<Schedule>(row.try_get(0)?).ok().filter(|before| before.cron == schedule.cron);
-    before.map(|_| row.try_get(1)).transpose()
+    let due: Option<i64> = before.map(|_| row.try_get(1)).transpose()?;
+    Ok(due.filter(|due| *due != i64::MAX))
 }
 
 pub(super) async fn remove_schedule(client: &Client, statements: &Statements, name: String) -> Done<bool> {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     RunRequest,
-    dispatch::{Claim, Dispatch, Job, Outcome, Queue, Standing, StandingKind, Upkeep, Wanted},
+    dispatch::{Claim, Dispatch, Job, Outcome, Queue, Schedule, Standing, StandingKind, Upkeep, Wanted},
 };
 use agent_store::{MemoryQueue, PostgresQueue, QueueLimits};
 
@@ -75,32 +75,77 @@ async fn people_read_the_queue_with_psql() {
 }
 
 #[tokio::test]
-async fn what_a_newer_release_wrote_is_given_up_with_its_number_and_is_in_nobodys_way() {
+async fn a_worker_leaves_jobs_that_it_cannot_read_unchanged_to_a_newer_one() {
+    let Some(place) = Place::new() else { return };
+    let old = open(&place, QueueLimits::default(), false).await;
+    for run in ["unknown", "answered", "rests", "later", "good"] {
+        old.dispatch(job(run).tenant(run)).await.expect("takes it");
+    }
+    let newer = "CREATE TABLE written AS SELECT run, body, answers, taken FROM job;
+                 UPDATE job SET body = '{}' WHERE run = 'unknown'; UPDATE job SET answers = '[]' WHERE run = 'answered';
+                 UPDATE job SET taken = '{', standing = 'at_rest', ready_at = 0, begun = true WHERE run = 'rests';
+                 UPDATE job SET version = 2 WHERE run = 'later'";
+    place.execute(newer).await;
+    let claimed = old.claim(&by("old")).await.expect("works").expect("there is one that can be read");
+    assert_eq!(&*claimed.job.at.run, "good");
+    for _ in 0..2 {
+        assert_eq!(old.claim(&by("old")).await.expect("works"), None);
+    }
+    let queued = old.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    let listed: Vec<_> = queued.iter().map(|job| (&*job.job.at.run, job.failures, job.error.as_deref())).collect();
+    assert_eq!(listed, [("later", 0, None), ("answered", 0, None), ("unknown", 0, None)]);
+    assert_eq!(old.standing(&job("rests").at).await.expect("reads"), Some(Standing::AtRest));
+
+    // A newer release reads them all.
+    let readable = "UPDATE job SET body = written.body, answers = written.answers, taken = written.taken, version = 1
+                    FROM written WHERE written.run = job.run";
+    place.execute(readable).await;
+    let new = open(&place, QueueLimits::default(), false).await;
+    let mut runs = Vec::new();
+    while let Some(claimed) = new.claim(&by("new")).await.expect("works") {
+        runs.push(claimed.job.at.run.to_string());
+    }
+    runs.sort();
+    assert_eq!(runs, ["answered", "later", "rests", "unknown"]);
+}
+
+#[tokio::test]
+async fn a_claimed_job_whose_answers_the_worker_cannot_read_returns_to_the_queue() {
     let Some(place) = Place::new() else { return };
     let queue = open(&place, QueueLimits::default(), false).await;
-    for run in ["unknown", "answered", "rests", "good"] {
-        queue.dispatch(job(run).tenant(run)).await.expect("takes it");
-    }
-    let wrong =
-        "UPDATE job SET body = '{}' WHERE run = 'unknown'; UPDATE job SET answers = '[]' WHERE run = 'answered';
-                 UPDATE job SET taken = '{', standing = 'at_rest', ready_at = 0 WHERE run = 'rests';
-                 INSERT INTO schedule VALUES ('nightly', '{}', 0)";
-    place.execute(wrong).await;
+    queue.dispatch(job("r")).await.expect("takes it");
+    let claimed = queue.claim(&by("old")).await.expect("works").expect("there is one");
+    place.execute("UPDATE job SET answers = '[]'").await;
+    let rest = Outcome::AtRest { after: None, note: None };
+    assert!(queue.release(claimed.receipt, rest, &[], true).await.expect("works"));
+    assert_eq!(queue.standing(&job("r").at).await.expect("reads"), Some(Standing::Queued));
+    assert_eq!(queue.claim(&by("old")).await.expect("works"), None, "it is left to a worker that reads the answers");
+    assert_eq!(place.count("SELECT count(*) FROM job WHERE answers = '[]'").await, 1, "nothing is lost");
+}
+
+#[tokio::test]
+async fn a_schedule_that_a_worker_cannot_read_stays_due_and_one_that_was_disabled_is_due_again_once_set() {
+    let Some(place) = Place::new() else { return };
+    let queue = open(&place, QueueLimits::default(), false).await;
+    let schedule = Schedule::new("nightly", "0 6 * * *", job("template"));
+    queue.set_schedule(&schedule).await.expect("sets it");
+    place.execute("CREATE TABLE written AS SELECT body FROM schedule; UPDATE schedule SET body = '{}', due = 0").await;
     queue.fire().await.expect("works");
-    let claimed = queue.claim(&by("w")).await.expect("works").expect("there is one that can be read");
-    assert_eq!(&*claimed.job.at.run, "good");
-    assert_eq!(queue.claim(&by("w")).await.expect("works"), None);
-    let dead = queue.jobs(&Wanted::default().standing(StandingKind::Dead)).await.expect("lists");
-    let listed: Vec<_> = dead.iter().map(|job| (&*job.job.at.run, &*job.job.tenant)).collect();
-    assert_eq!(listed, [("rests", "rests"), ("answered", "answered"), ("unknown", "unknown")]);
-    for (job, number) in dead.iter().zip([3, 2, 1]) {
-        let said = job.error.as_deref().unwrap_or_default();
-        assert!(said.contains(&format!("{number}: ")) && said.contains("a newer release wrote it"), "{said}");
-        assert!(matches!(queue.standing(&job.job.at).await, Ok(Some(Standing::Dead { .. }))));
-    }
-    assert_eq!(place.count("SELECT count(*) FROM job WHERE taken = '{' OR answers = '[]'").await, 2, "nothing is lost");
     let e = queue.schedules().await.expect_err("it cannot be read");
     assert!(e.context("queue").is_some_and(|which| which.contains("schedule 'nightly'")), "{e}");
+    place.execute("UPDATE schedule SET body = written.body, version = 2 FROM written").await;
+    queue.fire().await.expect("works");
+    assert_eq!(place.count("SELECT count(*) FROM schedule WHERE due = 0").await, 1, "a newer worker fires it");
+    assert_eq!(place.count("SELECT count(*) FROM job").await, 0);
+    place.execute("UPDATE schedule SET version = 1").await;
+    queue.fire().await.expect("works");
+    assert_eq!(place.count("SELECT count(*) FROM job").await, 1);
+
+    // Earlier releases disabled a schedule that they could not read.
+    place.execute("UPDATE schedule SET due = 9223372036854775807").await;
+    queue.set_schedule(&schedule).await.expect("sets it");
+    let (_, due) = queue.schedules().await.expect("lists").remove(0);
+    assert!(due < u64::MAX >> 1, "{due}");
     assert!(queue.remove_schedule("nightly").await.expect("works"));
 }
 
