@@ -1,8 +1,9 @@
 //! Tables of the ledger.
 
 use std::{
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use agent_core::{
@@ -41,7 +42,13 @@ pub(super) struct Tables {
     path: PathBuf,
     owner: String,
     dead_after: Duration,
+    suspects: Suspects,
 }
+
+/// Other owners whose time is over by the wall clock, with that time and when this process first
+/// saw it. The wall clock may have jumped, which a monotonic clock does not: only an owner that
+/// renews nothing meanwhile is dead.
+type Suspects = HashMap<String, (i64, Instant)>;
 
 impl Tables {
     pub(super) fn open(path: &Path, dead_after: Duration) -> Result<Self> {
@@ -63,7 +70,7 @@ impl Tables {
             Error::new(ErrorKind::Store, "the file is another program's database: use another path for the ledger")
                 .with_context("ledger", path.display().to_string())
         })?;
-        Ok(Self { connection, path: path.to_owned(), owner: new_id(), dead_after })
+        Ok(Self { connection, path: path.to_owned(), owner: new_id(), dead_after, suspects: Suspects::new() })
     }
 
     /// Renews the reservations of this process, if it has any.
@@ -115,10 +122,12 @@ impl Tables {
     /// Runs work in one transaction, after settling the reservations of dead processes.
     fn change<T>(&mut self, work: impl FnOnce(&Transaction<'_>, &str, i64) -> rusqlite::Result<T>) -> Result<T> {
         let dead_at = now().saturating_add(millis(self.dead_after));
-        let (owner, path) = (&self.owner, &self.path);
+        let (owner, path, suspects) = (&self.owner, &self.path, &mut self.suspects);
+        // A living process renews its reservations more often.
+        let patience = self.dead_after / 2;
         let change = |connection: &mut Connection| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            bury(&transaction, owner)?;
+            bury(&transaction, owner, suspects, patience)?;
             let done = work(&transaction, owner, dead_at)?;
             transaction.commit()?;
             Ok(done)
@@ -127,12 +136,24 @@ impl Tables {
     }
 }
 
-/// Settles the reservations of processes that did not renew them in time.
-fn bury(transaction: &Transaction<'_>, own: &str) -> rusqlite::Result<()> {
-    let sql = "SELECT name FROM owner WHERE dead_at < ?1 AND name <> ?2";
-    let mut dead = transaction.prepare_cached(sql)?;
-    let dead = dead.query_map(params![now(), own], |row| row.get(0))?;
-    for owner in dead.collect::<rusqlite::Result<Vec<String>>>()? {
+/// Settles the reservations of processes that did not renew them in time, nor for `patience` after
+/// that was noticed.
+fn bury(
+    transaction: &Transaction<'_>,
+    own: &str,
+    suspects: &mut Suspects,
+    patience: Duration,
+) -> rusqlite::Result<()> {
+    let sql = "SELECT name, dead_at FROM owner WHERE dead_at < ?1 AND name <> ?2";
+    let mut late = transaction.prepare_cached(sql)?;
+    let late = late.query_map(params![now(), own], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let late = late.collect::<rusqlite::Result<BTreeMap<String, i64>>>()?;
+    suspects.retain(|owner, (dead_at, _)| late.get(owner) == Some(dead_at));
+    for (owner, dead_at) in late {
+        let (_, since) = *suspects.entry(owner.clone()).or_insert((dead_at, Instant::now()));
+        if since.elapsed() < patience {
+            continue;
+        }
         let sql = format!("SELECT {COLUMNS}, account FROM reservation WHERE owner = ?1");
         let mut left = transaction.prepare(&sql)?;
         let left = left.query_map([&owner], |row| Ok((row.get::<_, String>(4)?, amounts(row)?)))?;

@@ -36,6 +36,26 @@ async fn what_the_dead_had_set_aside_counts_as_used_and_the_living_keep_theirs()
 }
 
 #[tokio::test]
+async fn a_jump_of_the_wall_clock_takes_nothing_from_the_living() {
+    let dir = dir();
+    let path = dir.path().join("budget.db");
+    let open = || SqliteLedger::open_with(&path, Duration::from_secs(9)).expect("opens");
+    let (alive, watcher) = (open(), open());
+    alive.reserve("x", &Caps::default(), tokens(10)).await.expect("works").expect("fits");
+    // As if the clock had jumped forward past the time until which the reservation is valid.
+    let raw = rusqlite::Connection::open(&path).expect("opens");
+    raw.busy_timeout(Duration::from_secs(10)).expect("sets");
+    raw.execute("UPDATE owner SET dead_at = 1", ()).expect("updates");
+    let held = Balance::new(tokens(0), tokens(10));
+    assert_eq!(watcher.balance("x").await.expect("reads"), held);
+    let renewed = || raw.query_row("SELECT min(dead_at) > 1 FROM owner", (), |row| row.get::<_, bool>(0));
+    while !renewed().expect("reads") {
+        tokio::time::sleep(Duration::from_millis(50)).await; // another process's clock cannot be paused
+    }
+    assert_eq!(watcher.balance("x").await.expect("reads"), held);
+}
+
+#[tokio::test]
 async fn another_programs_database_is_left_alone() {
     let dir = dir();
     let path = dir.path().join("other.db");
