@@ -23,8 +23,10 @@ pub(crate) enum End {
     Usage,
     /// A run waits for an answer.
     Waits,
-    /// Somebody interrupted it.
+    /// Ctrl-C, or SIGINT.
     Interrupted,
+    /// SIGTERM.
+    Terminated,
 }
 
 impl From<End> for ExitCode {
@@ -35,6 +37,7 @@ impl From<End> for ExitCode {
             End::Usage => 2,
             End::Waits => 3,
             End::Interrupted => 130,
+            End::Terminated => 143,
         })
     }
 }

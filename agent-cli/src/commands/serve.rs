@@ -136,24 +136,35 @@ fn new_key(name: &str, wanted: &Serve) -> Result<(String, Key)> {
     Ok((secret, key.limits(limits)))
 }
 
-/// Adds a key to a file.
+/// Adds a key to a file. Concurrent calls take turns, by a lock beside the file.
 fn add_key((secret, key): (String, Key), file: &Path, global: &Global) -> Result<End> {
+    let failed = |e| cannot(file.display(), e);
+    let turn = private().open(file.with_extension("lock")).map_err(failed)?;
+    turn.lock().map_err(failed)?;
     let mut keys = if file.exists() { Keys::read(file)? } else { Keys::default() };
     let shown = json!({"name": key.name, "tenant": key.tenant, "key": secret});
     keys.add(key)?;
     let text = serde_json::to_string_pretty(&keys).map_err(|e| Error::config(e.to_string()))?;
-    // Beside it first: a file that is half written would shut everybody out.
-    let beside = file.with_extension("new");
-    let written = private()
-        .open(&beside)
-        .and_then(|mut new| new.write_all(text.as_bytes()))
-        .and_then(|()| as_readable_as(file, &beside));
-    written.and_then(|()| fs::rename(&beside, file)).map_err(|e| cannot(file.display(), e))?;
+    replace(file, text.as_bytes()).map_err(failed)?;
     match global.json {
         true => print_json(&shown)?,
         false => print(&format!("{secret}\n"))?,
     }
     Ok(End::Finished)
+}
+
+/// Replaces a file by one with this content, which is on disk before it takes the name: a file that
+/// is half written would shut everybody out.
+fn replace(file: &Path, content: &[u8]) -> std::io::Result<()> {
+    let beside = file.with_extension("new");
+    let mut new = private().open(&beside)?;
+    new.write_all(content)?;
+    as_readable_as(file, &beside)?;
+    new.sync_all()?;
+    fs::rename(&beside, file)?;
+    // The directory holds the name. Platforms that cannot open a directory need no such step.
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(folder).map_or(Ok(()), |folder| folder.sync_all())
 }
 
 /// Lets those read a new file who may read the old one, if there is one.

@@ -25,7 +25,7 @@ pub(crate) fn about(question: &Question) -> String {
     }
 }
 
-/// Asks all questions, one after the other. `None` if the person goes away instead.
+/// Asks all questions, one after the other. `None` at the end of the input.
 ///
 /// # Errors
 /// If the terminal cannot be read.
@@ -34,10 +34,7 @@ pub(crate) async fn answers(questions: &[Question]) -> Result<Option<Answers>> {
     for question in questions {
         let asked = question.clone();
         let asking = tokio::task::spawn_blocking(move || ask(&asked));
-        let value = tokio::select! {
-            value = asking => value.map_err(|_| Error::new(ErrorKind::Cancelled, "the question was dropped"))??,
-            () = super::interrupted() => return Ok(None),
-        };
+        let value = asking.await.map_err(|_| Error::new(ErrorKind::Cancelled, "the question was dropped"))??;
         let Some(value) = value else { return Ok(None) };
         answers.push(question.answer(value));
     }

@@ -33,6 +33,8 @@ pub(crate) struct Driver<'a> {
     global: &'a Global,
     /// The newest byte of the answer that was written, if any.
     last: Option<char>,
+    /// How a signal ended the run, if one did.
+    stopped: Option<End>,
 }
 
 impl<'a> Driver<'a> {
@@ -47,6 +49,7 @@ impl<'a> Driver<'a> {
             by_hand: false,
             global,
             last: None,
+            stopped: None,
         }
     }
 
@@ -86,11 +89,17 @@ impl<'a> Driver<'a> {
                 Ok(end) => end,
                 Err(error) => {
                     self.end_line()?;
-                    return Err(error);
+                    return self.stopped.filter(|_| error.kind() == ErrorKind::Cancelled).ok_or(error);
                 }
             };
             let answers = match &end {
-                RunEnd::Interrupted(checkpoint) if self.asks => ask::answers(&checkpoint.questions).await?,
+                RunEnd::Interrupted(checkpoint) if self.asks && self.stopped.is_none() => tokio::select! {
+                    answers = ask::answers(&checkpoint.questions) => answers?,
+                    stopped = interrupted() => {
+                        self.stopped = Some(stopped);
+                        None
+                    }
+                },
                 _ => None,
             };
             match (end, answers) {
@@ -102,7 +111,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// One attempt: until the run ends or waits. Ctrl-C cancels it; a second one does not wait for its end.
+    /// One attempt: until the run ends or waits. Ctrl-C and SIGTERM cancel it, so that the journal says so and the lease
+    /// is released; a second signal does not wait for its end.
     async fn once(&mut self, request: RunRequest) -> Result<RunEnd> {
         let mut run = self.agent.start(request);
         let handle = run.handle();
@@ -120,7 +130,8 @@ impl<'a> Driver<'a> {
                     }
                     None => break,
                 },
-                () = &mut stop => {
+                stopped = &mut stop => {
+                    self.stopped = Some(stopped);
                     if handle.cancellation().is_cancelled() {
                         return Err(Error::new(ErrorKind::Cancelled, "interrupted"));
                     }
@@ -173,7 +184,7 @@ impl<'a> Driver<'a> {
     fn ended(&mut self, end: &RunEnd) -> Result<End> {
         if self.json {
             print_json(&in_json(end))?;
-            return Ok(End::of_run(end));
+            return Ok(self.status(end));
         }
         // An answer that was not streamed: a tool's, or one that a hook wrote.
         if let RunEnd::Finished(finished) = end
@@ -205,14 +216,21 @@ impl<'a> Driver<'a> {
             }
             _ => {}
         }
-        Ok(End::of_run(end))
+        Ok(self.status(end))
+    }
+
+    /// Exit status: that of the signal, unless the run finished nevertheless.
+    fn status(&self, end: &RunEnd) -> End {
+        self.stopped.filter(|_| !matches!(end, RunEnd::Finished(_))).unwrap_or_else(|| End::of_run(end))
     }
 }
 
-/// Waits for Ctrl-C.
-async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await; // no signal can be heard here
+/// Waits for Ctrl-C, SIGINT or SIGTERM.
+async fn interrupted() -> End {
+    match agent::shutdown_signal().await {
+        Ok("SIGTERM") => End::Terminated,
+        Ok(_) => End::Interrupted,
+        Err(_) => std::future::pending().await, // no signal can be heard here
     }
 }
 

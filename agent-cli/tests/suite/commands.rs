@@ -146,23 +146,40 @@ fn what_is_denied_is_told_to_the_model_with_its_reason() {
     assert!(model.last().contains("not today") && !dir.path().join("new.md").exists());
 }
 
-#[test]
-fn ctrl_c_cancels_and_the_run_is_gone_on_with_later() {
-    let dir = tempfile::tempdir().unwrap();
+/// Sends a signal to a run that is in progress; returns its exit code and standard error.
+fn signalled(dir: &std::path::Path, signal: &str) -> (Option<i32>, String) {
     let model = Model::new([Reply::Held("So far ", Gate::default(), "never"), Reply::Text("Now it is whole.")]);
-    let mut command = agent_on(dir.path(), &model);
+    let mut command = agent_on(dir, &model);
     let mut child =
         command.args(["run", "--session", "s", "hi"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = [0; 7];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
     assert_eq!(&first, b"So far ");
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let killed = std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("agent resume s"));
-    let (code, out, err) = end(&mut agent_on(dir.path(), &model), &["resume", "s"]);
+    // The lease is released: the next process need not wait for it to expire.
+    let (code, out, err) = end(&mut agent_on(dir, &model), &["resume", "s"]);
     assert_eq!((code, out.as_str()), (0, "Now it is whole.\n"), "{err}");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn ctrl_c_cancels_and_the_run_is_resumed_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, err) = signalled(dir.path(), "-INT");
+    assert_eq!(code, Some(130));
+    assert!(err.contains("agent resume s"), "{err}");
+}
+
+#[test]
+fn a_request_to_terminate_cancels_like_ctrl_c_and_has_its_own_exit_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, err) = signalled(dir.path(), "-TERM");
+    assert_eq!(code, Some(143));
+    assert!(err.contains("agent resume s"), "{err}");
+    let (_, timeline, _) = end(&mut agent(dir.path()), &["inspect", "s", "--timeline"]);
+    assert!(timeline.contains("cancelled"), "{timeline}");
 }
 
 #[test]
