@@ -72,7 +72,7 @@ pub struct Caller {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CallerLimits {
-    /// Average requests per second; ten seconds' worth are allowed as a burst.
+    /// Average requests per second, above 0; ten seconds' worth are allowed as a burst.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_second: Option<f64>,
     /// Maximum number of active runs.
@@ -92,6 +92,28 @@ pub struct CallerLimits {
     /// Like `cost_per_day`, per month.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_per_month: Option<u64>,
+}
+
+impl CallerLimits {
+    /// Sets the average number of requests per second; ten seconds' worth are allowed as a burst.
+    #[must_use]
+    pub fn requests_per_second(mut self, rate: f64) -> Self {
+        self.requests_per_second = Some(rate);
+        self
+    }
+
+    /// Rejects limits that cannot be meant.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](agent::ErrorKind::Config) for a request rate that is not above 0.
+    pub(crate) fn check(&self) -> agent::Result<()> {
+        match self.requests_per_second {
+            Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(agent::Error::config(format!(
+                "invalid 'requests_per_second' {rate}: it must be above 0; remove it for no limit, or remove the key to block its owner"
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Spending limits that all keys of a tenant share. Unlimited by default.

@@ -224,6 +224,8 @@ impl Keys {
             Some("a key requires a 'name' and a 'tenant'".to_owned())
         } else if !is_hash {
             Some(format!("the 'sha256' of key '{}' is not 64 hexadecimal digits", row.name))
+        } else if let Err(error) = row.limits.check() {
+            Some(format!("key '{}': {}", row.name, error.message()))
         } else if self.callers.insert(row.sha256.to_ascii_lowercase(), (row.caller(), row.expires)).is_some() {
             Some(format!("duplicate key '{}'", row.name))
         } else {
@@ -285,6 +287,9 @@ mod tests {
         assert!(keys.caller("agent_key_other").is_none() && keys.caller("").is_none());
 
         assert!(Keys::new([key.clone(), key.clone()]).expect_err("twice").message().contains("duplicate"));
+        let limits = CallerLimits::default().requests_per_second(0.0);
+        let silent = Keys::new([key.clone().limits(limits)]).expect_err("no request is allowed");
+        assert!(silent.message().contains("key 'ada'") && silent.message().contains("above 0"), "{silent}");
         let short = Key { sha256: "ab".into(), ..key.clone() };
         assert!(Keys::new([short]).expect_err("no hash").message().contains("64"));
         let old = Keys::new([key.clone().expires(1)]).expect("keys");

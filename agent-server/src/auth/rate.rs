@@ -15,6 +15,9 @@ const BURST: f64 = 10.0;
 /// Maximum number of tracked callers; idle ones are dropped first.
 const MOST: usize = 10_000;
 
+/// Wait that a caller without any allowed request is told.
+const NEVER: Duration = Duration::from_secs(3600);
+
 /// Token bucket of each limited caller.
 #[derive(Debug, Default)]
 pub(super) struct Rates(Mutex<HashMap<(String, String), Bucket>>);
@@ -29,7 +32,10 @@ struct Bucket {
 impl Rates {
     /// Takes a request from the caller's bucket, or returns the time to wait.
     pub(super) fn take(&self, caller: &Caller) -> Result<(), Duration> {
-        let Some(rate) = caller.limited().requests_per_second.filter(|rate| *rate > 0.0) else { return Ok(()) };
+        let Some(rate) = caller.limited().requests_per_second else { return Ok(()) };
+        if !(rate > 0.0) {
+            return Err(NEVER); // a caller of an application's own layer: no request is allowed
+        }
         let (now, most) = (Instant::now(), (rate * BURST).max(1.0));
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MOST {
@@ -53,6 +59,12 @@ impl Rates {
 mod tests {
     use super::*;
     use crate::caller::CallerLimits;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rate_of_zero_allows_no_request() {
+        let nobody = Caller::new("t", "ada").limits(CallerLimits::default().requests_per_second(0.0));
+        assert!(Rates::default().take(&nobody).is_err());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn ten_seconds_of_requests_come_at_once_and_then_one_after_the_other() {

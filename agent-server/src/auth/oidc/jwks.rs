@@ -1,6 +1,10 @@
 //! Cache of the issuer's public keys.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock, RwLockReadGuard},
+    time::Duration,
+};
 
 use agent::Result;
 use jsonwebtoken::jwk::Jwk;
@@ -17,42 +21,70 @@ const OLD: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub(super) struct Jwks {
     documents: Documents,
-    kept: Mutex<Kept>,
+    cached: RwLock<Cached>,
+    /// Time of the last fetch, held while one is in progress.
+    fetched: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cached {
     keys: HashMap<String, Jwk>,
-    /// Time of the last fetch.
-    asked: Option<Instant>,
+    /// Time of the last successful fetch.
+    at: Option<Instant>,
 }
 
 impl Jwks {
     pub(super) fn new(documents: Documents) -> Self {
-        Self { documents, kept: Mutex::default() }
+        Self { documents, cached: RwLock::default(), fetched: Mutex::default() }
     }
 
-    /// Returns the key of this id. Concurrent callers wait for the same fetch.
+    /// Returns the key of this id; none if the issuer has no such key, as far as is known: fetches
+    /// are at least a pause apart. A caller with a cached key never waits for the fetch of another
+    /// caller.
+    ///
+    /// # Errors
+    /// If no key was ever fetched and the issuer cannot be reached.
     pub(super) async fn key(&self, id: &str) -> Result<Option<Jwk>> {
-        let mut kept = self.kept.lock().await;
-        let age = kept.asked.map(|at| at.elapsed());
-        let is_wanted = match kept.keys.contains_key(id) {
-            true => age.is_none_or(|age| age > OLD),
-            false => age.is_none_or(|age| age > PAUSE),
-        };
-        if is_wanted {
-            kept.asked = Some(Instant::now());
-            match self.documents.keys().await {
-                Ok(keys) => {
-                    kept.keys = keys.into_iter().filter_map(|key| Some((key.common.key_id.clone()?, key))).collect();
-                }
-                // Cached keys stay valid while the issuer cannot be reached.
-                Err(error) if kept.keys.contains_key(id) => {
-                    tracing::warn!(%error, "the keys of the token issuer could not be refreshed");
-                }
-                Err(error) => return Err(error),
-            }
+        let (known, is_old) = self.known(id);
+        if known.is_some() {
+            let Some(mut fetched) = self.fetched.try_lock().ok().filter(|_| is_old) else { return Ok(known) };
+            self.fetch(&mut fetched).await?;
+            return Ok(self.known(id).0); // none if the issuer revoked it
         }
-        Ok(kept.keys.get(id).cloned())
+        let mut fetched = self.fetched.lock().await;
+        if self.known(id).0.is_none() {
+            self.fetch(&mut fetched).await?;
+        }
+        Ok(self.known(id).0)
+    }
+
+    /// Fetches the keys, unless that was tried a moment ago. Cached keys stay valid while the issuer
+    /// cannot be reached.
+    async fn fetch(&self, fetched: &mut Option<Instant>) -> Result<()> {
+        if fetched.is_some_and(|at| at.elapsed() <= PAUSE) {
+            return Ok(());
+        }
+        *fetched = Some(Instant::now());
+        let mut cached = Cached { keys: HashMap::new(), at: *fetched };
+        match self.documents.keys().await {
+            Ok(keys) => cached.keys.extend(keys.into_iter().filter_map(|key| Some((key.common.key_id.clone()?, key)))),
+            Err(error) if self.cached().at.is_some() => {
+                tracing::warn!(%error, "the keys of the token issuer could not be fetched");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        *self.cached.write().unwrap_or_else(PoisonError::into_inner) = cached;
+        Ok(())
+    }
+
+    /// Returns a cached key, and whether the cache is old.
+    fn known(&self, id: &str) -> (Option<Jwk>, bool) {
+        let cached = self.cached();
+        (cached.keys.get(id).cloned(), cached.at.is_none_or(|at| at.elapsed() > OLD))
+    }
+
+    fn cached(&self) -> RwLockReadGuard<'_, Cached> {
+        self.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

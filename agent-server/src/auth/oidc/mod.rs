@@ -126,8 +126,9 @@ impl OidcBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](agent::ErrorKind::Config) if the issuer's URL uses neither HTTPS nor a
-    /// local host, or the audience is empty.
+    /// local host, the audience is empty, or a limit is invalid.
     pub fn build(self) -> Result<Oidc> {
+        self.limits.check()?;
         if self.audience.is_empty() {
             return Err(Error::config("the audience must not be empty: set the one of this server"));
         }

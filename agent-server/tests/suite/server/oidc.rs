@@ -25,6 +25,8 @@ struct Issuer {
     address: String,
     keys: Arc<Mutex<Vec<Value>>>,
     asked: Arc<AtomicUsize>,
+    /// Held while the issuer does not answer.
+    answers: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Signing key with its public half.
@@ -58,16 +60,18 @@ impl Issuer {
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let (keys, asked) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::new(0)));
         let said = json!({"issuer": address, "jwks_uri": format!("{address}/keys")});
-        let (published, count) = (keys.clone(), asked.clone());
+        let answers = Arc::<tokio::sync::Mutex<()>>::default();
+        let (published, count, may) = (keys.clone(), asked.clone(), answers.clone());
         let router = Router::new().route("/.well-known/openid-configuration", get(|| async move { Json(said) })).route(
             "/keys",
             get(|| async move {
                 count.fetch_add(1, Ordering::Relaxed);
+                drop(may.lock().await);
                 Json(json!({"keys": *published.lock().expect("keys")}))
             }),
         );
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, keys, asked }
+        Self { address, keys, asked, answers }
     }
 
     /// Starts a server that trusts the issuer.
@@ -150,4 +154,26 @@ async fn a_new_key_is_read_when_it_comes_and_made_up_ones_ask_the_issuer_only_no
     assert_eq!(status(&client, &new.token(&claims)).await, 200);
     assert_eq!(status(&client, &old.token(&claims)).await, 200);
     assert_eq!(issuer.asked.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn a_made_up_key_id_makes_nobody_with_a_known_key_wait_for_a_silent_issuer() {
+    let signer = Signer::new("k1");
+    let issuer = Issuer::start(vec![signer.public.clone()]).await;
+    let serving = issuer.serving().await;
+    let claims = issuer.claims();
+    let good = signer.token(&claims);
+    assert_eq!(status(&serving.client(), &good).await, 200);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
+    let silent = issuer.answers.clone().lock_owned().await;
+    let (forged, client) = (Signer::new("made up").token(&claims), serving.client());
+    let forging = tokio::spawn(async move { status(&client, &forged).await });
+    while issuer.asked.load(Ordering::Relaxed) < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status(&serving.client(), &good).await, 200, "the issuer still has not answered");
+    drop(silent);
+    assert_eq!(forging.await.expect("it ends"), 401);
 }
