@@ -66,7 +66,7 @@ pub use self::{
     caller::{Caller, CallerLimits, Scope, TenantLimits},
     decision::decision,
     error::ApiError,
-    files::{ContentStore, DiskFiles, FileInfo, Files, MemoryFiles, StoreUsage},
+    files::{ContentStore, DiskFiles, FileInfo, Files, MemoryFiles, StoreUsage, Turn},
     server::{Server, ServerBuilder},
     spending::Spending,
     studio::{OneTenant, Studio},

@@ -1,8 +1,11 @@
 //! File store in a folder.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use agent::{Error, ErrorKind, Result, async_trait, run::new_id};
@@ -10,7 +13,7 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::fs;
 
-use super::{ContentStore, FileInfo, StoreUsage};
+use super::{ContentStore, FileInfo, StoreUsage, Turn};
 
 /// Extension of the metadata files; content files have none.
 const INFO: &str = "json";
@@ -67,16 +70,78 @@ fn there<T>(done: io::Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Reads the metadata of all files of a folder.
-async fn infos(folder: &Path) -> Result<Vec<FileInfo>> {
-    let mut infos = Vec::new();
-    let Some(mut entries) = there(fs::read_dir(folder).await)? else { return Ok(infos) };
+/// File that is locked while a file is added.
+const LOCK: &str = "lock";
+
+/// Age after which a file without metadata was left by a crash.
+const LEFT: Duration = Duration::from_secs(3600);
+
+/// Content of a tenant's folder.
+#[derive(Default)]
+struct Folder {
+    infos: Vec<FileInfo>,
+    others: Vec<Other>,
+}
+
+/// File without readable metadata: an upload in progress, or what a crash left.
+struct Other {
+    path: PathBuf,
+    bytes: u64,
+    is_left: bool,
+}
+
+/// Lists a folder. Logs and skips what cannot be read: one damaged file must not affect others.
+async fn list(folder: &Path) -> Result<Folder> {
+    let mut found = Folder::default();
+    let Some(mut entries) = there(fs::read_dir(folder).await)? else { return Ok(found) };
+    let (mut files, mut named) = (Vec::new(), BTreeSet::new());
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
-        if entry.path().extension().is_some_and(|ending| ending == INFO) {
-            infos.extend(read_info(&entry.path()).await?);
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != INFO) {
+            files.push(path);
+            continue;
+        }
+        match read_info(&path).await {
+            Ok(info) => found.infos.extend(info),
+            Err(error) => tracing::warn!(file = %path.display(), %error, "an uploaded file is skipped"),
+        }
+        named.insert(path);
+    }
+    for path in files {
+        let is_content = |info: &FileInfo| path.file_name().is_some_and(|name| *name == *info.id);
+        if found.infos.iter().any(is_content) || path.file_name().is_some_and(|name| name == LOCK) {
+            continue;
+        }
+        let Ok(metadata) = fs::metadata(&path).await else { continue };
+        let age = metadata.modified().ok().and_then(|at| at.elapsed().ok()).unwrap_or_default();
+        // The content of a file whose metadata is damaged can still be rescued.
+        let is_left = age > LEFT && !(path.extension().is_none() && named.contains(&path.with_extension(INFO)));
+        if metadata.is_file() {
+            found.others.push(Other { path, bytes: metadata.len(), is_left });
         }
     }
-    Ok(infos)
+    Ok(found)
+}
+
+/// Deletes expired files, and what crashes left, in a tenant's folder.
+async fn sweep(folder: &Path, before: u64) -> Result<u64> {
+    let (mut swept, found) = (0, list(folder).await?);
+    for info in found.infos.iter().filter(|info| info.created < before) {
+        let path = folder.join(&info.id);
+        there(fs::remove_file(path.with_extension(INFO)).await)?;
+        there(fs::remove_file(path).await)?;
+        swept += 1;
+    }
+    for other in found.others.iter().filter(|other| other.is_left) {
+        there(fs::remove_file(&other.path).await)?;
+    }
+    Ok(swept)
+}
+
+/// True for the name of a tenant's folder: others, such as a file system's `lost+found`, are not
+/// the store's.
+fn is_folder(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 async fn read_info(path: &Path) -> Result<Option<FileInfo>> {
@@ -111,20 +176,34 @@ impl ContentStore for DiskFiles {
         there(fs::remove_file(path).await).map(drop)
     }
 
+    async fn turn(&self, tenant: &str) -> Result<Turn> {
+        let folder = self.folder(tenant);
+        let lock = move || {
+            std::fs::create_dir_all(&folder)?;
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(folder.join(LOCK))?;
+            file.lock()?;
+            Ok(file)
+        };
+        let locking = tokio::task::spawn_blocking(lock).await.map_err(io::Error::other);
+        Ok(Turn::new(locking.and_then(|locked| locked).map_err(failed)?))
+    }
+
     async fn usage(&self, tenant: &str) -> Result<StoreUsage> {
-        let infos = infos(&self.folder(tenant)).await?;
-        Ok(StoreUsage { files: infos.len() as u64, bytes: infos.iter().map(|info| info.bytes).sum() })
+        let Folder { infos, others } = list(&self.folder(tenant)).await?;
+        let bytes = infos.iter().map(|info| info.bytes).chain(others.iter().map(|other| other.bytes)).sum();
+        Ok(StoreUsage { files: infos.len() as u64, bytes })
     }
 
     async fn sweep(&self, before: u64) -> Result<u64> {
         let (mut swept, mut tenants) = (0, fs::read_dir(&self.root).await.map_err(failed)?);
         while let Some(folder) = tenants.next_entry().await.map_err(failed)? {
-            for info in infos(&folder.path()).await? {
-                if info.created < before {
-                    let path = folder.path().join(&info.id);
-                    there(fs::remove_file(path.with_extension(INFO)).await)?;
-                    there(fs::remove_file(path).await)?;
-                    swept += 1;
+            if !is_folder(&folder.file_name()) {
+                continue;
+            }
+            match sweep(&folder.path(), before).await {
+                Ok(files) => swept += files,
+                Err(error) => {
+                    tracing::warn!(folder = %folder.path().display(), %error, "a folder of uploaded files could not be searched");
                 }
             }
         }

@@ -3,24 +3,28 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use agent::{Result, async_trait};
 use bytes::Bytes;
 
-use super::{ContentStore, FileInfo, StoreUsage};
+use super::{ContentStore, FileInfo, StoreUsage, Turn};
 
 /// Files by tenant and id.
 type All = HashMap<(String, String), (FileInfo, Bytes)>;
 
 /// In-memory file store: lost with the process.
 #[derive(Default)]
-pub struct MemoryFiles(Mutex<All>);
+pub struct MemoryFiles {
+    files: Mutex<All>,
+    /// Locked while a file is added.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl MemoryFiles {
     fn all(&self) -> MutexGuard<'_, All> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -46,6 +50,10 @@ impl ContentStore for MemoryFiles {
     async fn delete(&self, tenant: &str, id: &str) -> Result<()> {
         self.all().remove(&key(tenant, id));
         Ok(())
+    }
+
+    async fn turn(&self, _: &str) -> Result<Turn> {
+        Ok(Turn::new(self.turn.clone().lock_owned().await))
     }
 
     async fn usage(&self, tenant: &str) -> Result<StoreUsage> {

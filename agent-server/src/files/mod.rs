@@ -19,7 +19,7 @@ pub(crate) use self::put_in::PutIn;
 pub use self::{
     disk::DiskFiles,
     memory::MemoryFiles,
-    store::{ContentStore, FileInfo, StoreUsage},
+    store::{ContentStore, FileInfo, StoreUsage, Turn},
 };
 use crate::{caller::Caller, clock::now, error::ApiError};
 
@@ -114,6 +114,7 @@ impl Files {
             bytes: bytes.len() as u64,
             created: now(),
         };
+        let _turn = self.store.turn(caller.tenant()).await?;
         if self.store.info(caller.tenant(), &info.id).await?.is_none() {
             let used = self.store.usage(caller.tenant()).await?;
             if used.files >= self.most || used.bytes + info.bytes > self.room {

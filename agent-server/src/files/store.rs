@@ -1,5 +1,7 @@
 //! Storage interface of uploaded files.
 
+use std::fmt;
+
 use agent::{Result, async_trait};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,24 @@ pub struct StoreUsage {
     pub bytes: u64,
 }
 
+/// Exclusive right to add a file of one tenant, until it is dropped: see [`ContentStore::turn`].
+pub struct Turn {
+    _lock: Box<dyn Send + Sync>,
+}
+
+impl Turn {
+    /// Wraps the guard of a lock.
+    pub fn new(lock: impl Send + Sync + 'static) -> Self {
+        Self { _lock: Box::new(lock) }
+    }
+}
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Turn")
+    }
+}
+
 /// Storage of uploaded files, separate for each tenant. Ids are validated by the caller: 64
 /// hexadecimal digits.
 #[async_trait]
@@ -58,6 +78,13 @@ pub trait ContentStore: Send + Sync + 'static {
     /// # Errors
     /// The errors of [`put`](Self::put).
     async fn delete(&self, tenant: &str, id: &str) -> Result<()>;
+
+    /// Waits until no other caller, in any process that shares the store, adds a file of the tenant,
+    /// and keeps others waiting until the result is dropped. Quotas are checked meanwhile.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Self::put).
+    async fn turn(&self, tenant: &str) -> Result<Turn>;
 
     /// Returns the storage used by a tenant.
     ///

@@ -154,3 +154,48 @@ async fn stores_agree_and_let_go_of_what_is_old() {
         assert_eq!(store.usage("t").await.expect("usage").files, 0);
     }
 }
+
+#[tokio::test]
+async fn a_folder_is_swept_whatever_else_is_in_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = DiskFiles::open(dir.path()).expect("a folder");
+    let info = json!({"id": "a".repeat(64), "mime": "text/plain", "bytes": 3, "created": 1_000});
+    for tenant in ["broken", "whole"] {
+        let info = serde_json::from_value(info.clone()).expect("an info");
+        store.put(tenant, &info, Bytes::from_static(b"abc")).await.expect("kept");
+    }
+    std::fs::create_dir(dir.path().join("lost+found")).expect("a folder");
+    std::fs::write(dir.path().join("stray.json"), "{").expect("written");
+    let id = "b".repeat(64);
+    let folders = std::fs::read_dir(dir.path()).expect("a folder").flatten().map(|entry| entry.path());
+    let folders: Vec<_> = folders.filter(|path| path.is_dir() && !path.ends_with("lost+found")).collect();
+    std::fs::write(folders[0].join(format!("{id}.json")), "{").expect("written");
+    std::fs::write(folders[0].join(&id), "content").expect("written");
+    let left = folders[0].join(format!("{id}.left"));
+    std::fs::write(&left, "of a crash").expect("written");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    for path in [&left, &folders[0].join(&id)] {
+        std::fs::File::options().append(true).open(path).and_then(|file| file.set_modified(long_ago)).expect("set");
+    }
+    let mut used = Vec::new();
+    for tenant in ["broken", "whole"] {
+        used.push(store.usage(tenant).await.map(|usage| usage.bytes).expect("the damaged file is skipped"));
+    }
+    used.sort_unstable();
+    assert_eq!(used, [3, 20], "what has no readable metadata takes room too");
+    assert_eq!(store.sweep(2_000).await.expect("swept"), 2);
+    assert!(!left.exists() && folders[0].join(&id).exists(), "the content of a damaged file can be rescued");
+}
+
+#[tokio::test]
+async fn concurrent_uploads_stay_within_the_quota() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (one, two) = (DiskFiles::open(dir.path()).expect("a folder"), DiskFiles::open(dir.path()).expect("a folder"));
+    let limited = |store| served(Files::new(store).max_files(3));
+    let servers = [Serving::new(limited(one)).await, Serving::new(limited(two)).await];
+    let texts: Vec<&'static [u8]> = (0..20_u8).map(|n| &*Box::leak(vec![b'a', n + 65].into_boxed_slice())).collect();
+    let clients: Vec<_> = servers.iter().map(Serving::client).collect();
+    let uploads = texts.iter().enumerate().map(|(n, text)| upload(&clients[n % 2], "", "text/plain", text));
+    let taken = futures::future::join_all(uploads).await.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(taken, 3);
+}
