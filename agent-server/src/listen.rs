@@ -1,5 +1,7 @@
 //! HTTP connections and their limits.
 
+mod progress;
+
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
@@ -10,8 +12,13 @@ use hyper_util::{
 };
 use tokio::{net::TcpListener, sync::Semaphore};
 
+use self::progress::Progressing;
+
 /// Timeout of a request head.
 const HEAD: Duration = Duration::from_secs(10);
+/// Maximum time without progress while a response is written: a client that reads nothing must not
+/// hold its connection.
+const WRITE: Duration = Duration::from_secs(30);
 /// Maximum size of a request head in bytes.
 const HEAD_BYTES: usize = 64 << 10;
 /// Maximum number of headers.
@@ -53,7 +60,8 @@ pub(crate) async fn serve(
         // Small events must not be delayed by Nagle's algorithm.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
-        let connection = server.serve_connection(TokioIo::new(stream), service).into_owned();
+        let stream = TokioIo::new(Progressing::new(stream, WRITE));
+        let connection = server.serve_connection(stream, service).into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {

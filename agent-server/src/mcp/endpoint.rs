@@ -18,6 +18,7 @@ use axum::{
     routing::any,
 };
 use futures::StreamExt;
+use http::Method;
 
 use super::runs::Runs;
 use crate::{ApiError, App, Caller, Scope, app::Served, extract};
@@ -73,9 +74,15 @@ async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     caller.require(Scope::Run)?;
+    // A client may hold a stream for events open for as long as it likes.
+    let open = (request.method() == Method::GET).then(|| app.stream()).transpose()?;
     let service = doors.service(&app, &caller, &app.agent(&caller, &agent)?)?;
     let (head, body) = request.into_parts();
     let body = extract::body(Request::from_parts(head.clone(), body), &()).await?;
     let answer = service.answer(http::Request::from_parts(head, body)).await;
-    Ok(answer.map(|body| Body::from_stream(body.map(Ok::<_, Infallible>))).into_response())
+    let counted = move |chunk| {
+        let _ = &open;
+        Ok::<_, Infallible>(chunk)
+    };
+    Ok(answer.map(|body| Body::from_stream(body.map(counted))).into_response())
 }
