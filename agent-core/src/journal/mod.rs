@@ -23,6 +23,7 @@ mod json;
 mod memory;
 mod recording;
 mod replay;
+mod summary;
 pub(crate) mod tape;
 
 use std::{
@@ -49,6 +50,7 @@ pub use self::{
     memory::MemoryJournal,
     recording::{Divergence, Recording, diff},
     replay::RecordedBeginning,
+    summary::{METADATA, RunFilter, RunQuery, RunSummary, SessionQuery, SessionSummary},
 };
 use crate::error::Result;
 pub use crate::state::RunStatus;
@@ -162,9 +164,31 @@ pub trait Journal: Send + Sync + 'static {
         Ok(names)
     }
 
+    /// Returns summaries of sessions, most recently active first. The default implementation folds
+    /// every session whose name has the query's prefix; a store with a projection answers from an
+    /// index.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn recent(&self, query: &SessionQuery) -> Result<Vec<SessionSummary>> {
+        summary::recent(self, query).await
+    }
+
+    /// Returns summaries of root runs, newest first: all, those that are
+    /// [incomplete](RunQuery::incomplete), or those that [wait](RunQuery::waiting) for answers. The
+    /// default implementation folds every session that the query allows; a store with a projection
+    /// answers from an index.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
+    async fn runs(&self, query: &RunQuery) -> Result<Vec<RunSummary>> {
+        summary::runs(self, query).await
+    }
+
     /// Waits until the session has an entry after `after`, regardless of its writer. The default
     /// implementation polls, first after 20 milliseconds and then with doubled pauses of up to one
     /// second; a store that receives notifications overrides it.
+    ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the store fails.
     async fn news(&self, session: &str, after: u64) -> Result<()> {
@@ -259,6 +283,14 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         (**self).list(prefix, after, limit).await
+    }
+
+    async fn recent(&self, query: &SessionQuery) -> Result<Vec<SessionSummary>> {
+        (**self).recent(query).await
+    }
+
+    async fn runs(&self, query: &RunQuery) -> Result<Vec<RunSummary>> {
+        (**self).runs(query).await
     }
 
     async fn news(&self, session: &str, after: u64) -> Result<()> {

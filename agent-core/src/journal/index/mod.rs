@@ -400,6 +400,11 @@ impl SessionIndex {
         self.agents.get(agent_id).map_or(&[], |agent| &agent.runs)
     }
 
+    /// Ids of all agents, including sub-agents.
+    pub(crate) fn agent_ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.agents.keys()
+    }
+
     /// Returns a run, or an edit, by its id, with the id of its agent; `None` if there is no such
     /// run, or if the index is not [whole](Self::is_whole) and the run is older.
     pub fn run(&self, run: &str) -> Option<(&Arc<str>, &RunRecord)> {

@@ -36,6 +36,9 @@ pub struct RunRecord {
     pub usage: Usage,
     /// Number of steps so far.
     pub steps: u32,
+    /// User on whose behalf the run began, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
     /// Text of the first input message.
     pub first_message: Option<String>,
     /// True if the run was undone.
@@ -68,6 +71,7 @@ impl RunRecord {
             status: None,
             error: None,
             usage: Usage::default(),
+            user: ids.user.clone(),
             steps: 0,
             first_message: None,
             undone: false,
