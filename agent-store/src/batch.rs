@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::{
     encode::Encoded,
     error::{earlier_failed, thread_ended},
+    project::Tracked,
 };
 
 /// Entries of one append, for the writer thread.
@@ -63,13 +64,15 @@ pub(crate) struct Gate {
     /// enqueued, so that numbers follow the order of the queue. Earlier batches are in flight and
     /// may still be stored.
     next: Mutex<Option<u64>>,
+    /// Runs of this writer, for the projection.
+    tracked: Mutex<Tracked>,
     /// Number of the first batch that failed after it was enqueued.
     first_failed: Arc<AtomicU64>,
 }
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { next: Mutex::new(Some(0)), first_failed: Arc::new(AtomicU64::new(u64::MAX)) }
+        Self { next: Mutex::new(Some(0)), tracked: Mutex::default(), first_failed: Arc::new(AtomicU64::new(u64::MAX)) }
     }
 }
 
@@ -95,7 +98,8 @@ impl Gate {
         let place = Place { number: number.ok_or_else(earlier_failed)?, first_failed: self.first_failed.clone() };
         let after = place.number + 1;
         let ends_run = entries.iter().any(|entry| matches!(entry.body, EntryBody::RunEnded { .. }));
-        let encode = |entry| Encoded::new(entry, blob_bytes);
+        let mut tracked = self.tracked.lock().unwrap_or_else(PoisonError::into_inner);
+        let encode = |entry| Encoded::new(entry, blob_bytes, &mut tracked);
         let entries = entries.into_iter().map(encode).collect::<Result<Vec<_>>>()?;
         let bytes = entries.iter().map(Encoded::bytes).sum();
         let (reply, answer) = oneshot::channel();

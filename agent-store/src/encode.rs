@@ -10,6 +10,7 @@ use agent_core::{
 use crate::{
     blob::{Blob, join, split},
     depth::reads_back,
+    project::{Change, Tracked},
 };
 
 /// An entry without its sequence number. Encoded by the appending task, so that the writer thread
@@ -26,6 +27,8 @@ pub(crate) struct Encoded {
     pub(crate) parts: usize,
     /// Session metadata that the entry changes.
     pub(crate) told: Option<Told>,
+    /// Changes of the projection.
+    pub(crate) changes: Vec<Change>,
 }
 
 /// Session metadata that an entry changes.
@@ -39,7 +42,7 @@ pub(crate) enum Told {
 }
 
 impl Told {
-    fn of(body: &EntryBody) -> Option<Self> {
+    pub(crate) fn of(body: &EntryBody) -> Option<Self> {
         match body {
             EntryBody::RunStarted { ids, .. } if ids.parent_run_id.is_none() => Some(Self::Run(ids.agent_id.clone())),
             EntryBody::Titled { title } => Some(Self::Title(title.clone())),
@@ -61,6 +64,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) title: Option<&'a str>,
     /// Position of the newest snapshot within the batch, from 1.
     pub(crate) anchor: Option<i64>,
+    /// Time of the newest entry that makes the session active; 0 if there is none.
+    pub(crate) active: u64,
 }
 
 impl<'a> Summary<'a> {
@@ -68,6 +73,10 @@ impl<'a> Summary<'a> {
         let mut summary = Self { first: entries.first().map_or(0, |entry| entry.time), ..Self::default() };
         for (n, entry) in (1..).zip(entries) {
             summary.newest = summary.newest.max(entry.time);
+            let is_active = entry.told.is_some() && !matches!(entry.told, Some(Told::Anchor));
+            if is_active || entry.changes.iter().any(Change::is_activity) {
+                summary.active = summary.active.max(entry.time);
+            }
             match &entry.told {
                 Some(Told::Run(agent)) => {
                     summary.runs += 1;
@@ -90,18 +99,21 @@ impl Encoded {
     /// # Errors
     /// [`ErrorKind::Store`] if the entry could not be read back. Checked here, while its run can
     /// still be notified.
-    pub(crate) fn new(entry: Entry, blob_bytes: usize) -> Result<Self> {
+    pub(crate) fn new(entry: Entry, blob_bytes: usize, tracked: &mut Tracked) -> Result<Self> {
         let (told, body) = (Told::of(&entry.body), entry.body.to_json()?);
+        let changes = Change::of(&entry.run, &entry.body, tracked);
         let too_deep = |e| Error::new(ErrorKind::Store, "an entry is nested too deeply to be read back").with_source(e);
         reads_back(&body, EntryBody::from_json).map_err(too_deep)?;
         let (body, blobs) = split(body, blob_bytes);
         let parts = blobs.len();
-        Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts, told })
+        Ok(Self { run: entry.run, time: entry.time, version: entry.version, body, blobs, parts, told, changes })
     }
 
     /// Returns the approximate memory usage in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.body.len() + self.blobs.iter().map(|blob| blob.text.len()).sum::<usize>() + size_of::<Self>()
+        let asked = |change: &Change| if let Change::Asked { body, .. } = change { body.len() } else { 0 };
+        let changes = self.changes.iter().map(asked).sum::<usize>();
+        changes + self.body.len() + self.blobs.iter().map(|blob| blob.text.len()).sum::<usize>() + size_of::<Self>()
     }
 
     /// Decodes the entry at `seq`.
@@ -132,7 +144,7 @@ mod tests {
     fn every_entry_that_is_taken_can_be_read_back_however_deep_it_is() {
         let mut refused = 0;
         for levels in 100..140 {
-            match Encoded::new(nested(levels), 4096) {
+            match Encoded::new(nested(levels), 4096, &mut Tracked::default()) {
                 Ok(encoded) => assert_eq!(encoded.decode(0).expect("reads back"), nested(levels)),
                 Err(e) => {
                     refused += 1;

@@ -62,6 +62,8 @@ mod messages;
 mod postgres;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod prefix;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod project;
 #[cfg(feature = "queue")]
 mod queue;
 mod retention;

@@ -33,6 +33,7 @@ mod order;
 #[cfg(feature = "queue")]
 mod queues;
 mod sample;
+mod summaries;
 mod upkeep;
 mod vectors;
 mod writers;
@@ -47,8 +48,8 @@ use agent_core::{
 #[cfg(feature = "queue")]
 pub use self::queues::*;
 pub use self::{
-    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, upkeep::*, vectors::*,
-    writers::*,
+    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, summaries::*, upkeep::*,
+    vectors::*, writers::*,
 };
 
 /// Generates one test per claim of the [suite](crate::conformance).
@@ -87,6 +88,10 @@ macro_rules! journal_conformance {
             the_fold_is_the_same_as_in_memory
             a_journal_moves_to_another_and_back_and_is_whole
             sessions_that_are_too_old_go_and_one_in_use_stays
+            a_run_is_summarised_through_its_life
+            summaries_follow_forks_rewinds_and_sub_agents
+            sessions_are_listed_by_activity_and_found_by_metadata
+            summaries_are_consistent_under_concurrent_writers
         }
     };
 }

@@ -108,6 +108,7 @@ impl PostgresBuilder {
             blob_bytes,
             thread,
             indexes: agent_core::journal::IndexCache::default(),
+            searched: crate::project::Searched::default(),
         })))
     }
 }

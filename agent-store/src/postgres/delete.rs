@@ -17,6 +17,13 @@ use crate::error::in_use;
 /// Blocks new leases of the session until the transaction ends, and waits for those being taken.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended(encode($1, 'hex'), {lock_space}))";
 
+/// Locks the large strings of the session, which others may share, in a fixed order, so that two
+/// deletions do not deadlock. Appends that refer to them go on.
+const SHARED: &str = "
+SELECT FROM {schema}.blob WHERE hash IN (
+    SELECT hash FROM {schema}.part WHERE session = (SELECT id FROM {schema}.session WHERE name = $1)
+) ORDER BY hash FOR NO KEY UPDATE";
+
 /// Deletes a session without active leases, with everything that refers to it. Returns the number
 /// of deleted sessions; no row if the session is leased.
 const DELETE: &str = "
@@ -47,7 +54,7 @@ impl Delete {
 async fn delete(location: &Location, session: &str) -> Result<bool> {
     const TRIES: u32 = 5;
     let mut client = location.attach().await?;
-    let queries = [LOCK, DELETE].map(|text| Query::new(location.sql(text), const { &[Type::BYTEA] }));
+    let queries = [LOCK, SHARED, DELETE].map(|text| Query::new(location.sql(text), const { &[Type::BYTEA] }));
     let mut tries = 0;
     loop {
         match attempt(&mut client, &queries, session).await {
@@ -62,13 +69,14 @@ async fn delete(location: &Location, session: &str) -> Result<bool> {
 /// read after the lock is held.
 async fn attempt(
     client: &mut tokio_postgres::Client,
-    [lock, delete]: &[Query; 2],
+    [lock, shared, delete]: &[Query; 3],
     session: &str,
 ) -> Result<Option<i64>, tokio_postgres::Error> {
     let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
     transaction.batch_execute(SETTINGS).await?;
     let session = session.as_bytes();
     lock.rows(transaction.client(), &[&session]).await?;
+    shared.rows(transaction.client(), &[&session]).await?;
     let deleted = delete.number(transaction.client(), &[&session]).await?;
     transaction.commit().await?;
     Ok(deleted)

@@ -9,11 +9,12 @@ use agent_core::{Error, ErrorKind, Result};
 use futures::future::BoxFuture;
 use tokio_postgres::Error as PgError;
 
-use super::{connect::Db, query::Parameter};
+use super::{connect::Db, project::At, query::Parameter};
 use crate::{
     batch::Batch,
     encode::Summary,
     error::{earlier_failed, lost},
+    project::{short, space},
 };
 
 /// Job that shares a transaction with others. Its statement returns one number, or none if the job
@@ -169,11 +170,12 @@ impl Append {
             let places: Vec<_> = blobs().map(|(_, blob)| small(blob.at)).collect();
             let hashes: Vec<_> = blobs().map(|(_, blob)| &blob.hash[..]).collect();
             let (session, count) = (self.session.as_bytes(), entries.len() as i64);
-            let Summary { first, newest, runs: began, agents, title, anchor } = Summary::of(entries);
+            let Summary { first, newest, runs: began, agents, title, anchor, active } = Summary::of(entries);
             let (first, newest, began) = (first.cast_signed(), newest.cast_signed(), began.cast_signed());
             let agents: Vec<_> = agents.into_iter().map(str::as_bytes).collect();
             let title = title.map(str::as_bytes);
-            let parameters: [Parameter<'_>; 18] = [
+            let (active, space) = (active.cast_signed(), short(space(&self.session)).to_vec());
+            let parameters: [Parameter<'_>; 20] = [
                 &self.epoch,
                 &session,
                 &count,
@@ -192,9 +194,22 @@ impl Append {
                 &agents,
                 &anchor,
                 &sync,
+                &active,
+                &space,
             ];
             db.statements.append.number(&db.client, &parameters).await
         }));
+        let changes = self.batch.entries.iter().enumerate().flat_map(|(n, entry)| {
+            let later = (self.batch.entries.len() - 1 - n) as i64;
+            entry.changes.iter().map(move |change| (entry, later, change))
+        });
+        // After the append, which creates the session and advances its head.
+        for (entry, later, change) in changes {
+            let at = At { epoch: Some(self.epoch), session: &self.session, run: &entry.run, time: entry.time, later };
+            requests.push(Box::pin(async move {
+                db.statements.project.apply(&db.client, &at, change).await.map(|()| None)
+            }));
+        }
         requests
     }
 }

@@ -10,11 +10,13 @@ mod job;
 mod ledger;
 mod migrate;
 mod news;
+mod project;
 mod query;
 mod queue;
 mod read;
 mod readers;
 mod statements;
+mod summaries;
 mod thread;
 mod tls;
 mod upkeep;
@@ -26,7 +28,9 @@ use std::{fmt, sync::Arc};
 
 use agent_core::{
     Journal, Result, async_trait,
-    journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
+    journal::{
+        Entry, IndexCache, JournalWriter, RunQuery, RunSummary, SessionInfo, SessionQuery, SessionSummary, SharedIndex,
+    },
 };
 
 pub use self::{
@@ -43,7 +47,7 @@ use self::{
     thread::JournalThread,
     writer::{Lease, PostgresWriter},
 };
-use crate::{answer::ask, stats::Stats};
+use crate::{answer::ask, error::thread_ended, project::Searched, stats::Stats};
 
 /// Journal in a PostgreSQL database, for processes on several machines. Cheap to clone; clones
 /// share one journal.
@@ -119,6 +123,7 @@ struct Inner {
     blob_bytes: usize,
     thread: Arc<JournalThread>,
     indexes: IndexCache,
+    searched: Searched,
 }
 
 impl PostgresJournal {
@@ -135,6 +140,23 @@ impl PostgresJournal {
     /// Returns a builder for a journal at `url`.
     pub fn builder(url: &str) -> PostgresBuilder {
         PostgresBuilder::new(url)
+    }
+
+    /// Rebuilds the projection of sessions that lack it.
+    async fn project(&self) -> Result<()> {
+        const PAGE: i64 = 100;
+        let search = async {
+            loop {
+                let names = self.0.readers.unprojected(PAGE).await?;
+                if names.is_empty() {
+                    return Ok(());
+                }
+                let location = self.0.readers.location().clone();
+                let rebuilding = self.0.thread.runtime().spawn(async move { project::rebuild(&location, &names).await });
+                rebuilding.await.map_err(|_| thread_ended())??;
+            }
+        };
+        self.0.searched.search(search).await
     }
 
     /// Returns the write statistics since this handle's journal was opened.
@@ -194,6 +216,16 @@ impl Journal for PostgresJournal {
 
     async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         self.0.readers.info(session).await
+    }
+
+    async fn recent(&self, query: &SessionQuery) -> Result<Vec<SessionSummary>> {
+        self.project().await?;
+        self.0.readers.recent(query).await
+    }
+
+    async fn runs(&self, query: &RunQuery) -> Result<Vec<RunSummary>> {
+        self.project().await?;
+        self.0.readers.runs(query).await
     }
 
     /// Polls ten times a second, and less often where a query is slow, down to once a second; one

@@ -8,7 +8,10 @@ use agent_core::{
 };
 use tokio_postgres::{Row, types::ToSql};
 
-use super::readers::{Parameters, Readers};
+use super::{
+    readers::{Parameters, Readers},
+    summaries::describe,
+};
 use crate::{blob::Blob, encode::Encoded, prefix::above};
 
 impl Readers {
@@ -49,15 +52,7 @@ impl Readers {
     /// Returns the metadata of a session, without its entries.
     pub(super) async fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let rows = self.rows(|s| &s.info, vec![bytes(session)]).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| not_utf8());
-        let number = |column| row.get::<_, i64>(column).cast_unsigned();
-        let mut info = SessionInfo::default();
-        info.title = row.get::<_, Option<&[u8]>>(0).map(text).transpose()?;
-        (info.created, info.updated, info.entries, info.runs) = (number(1), number(2), number(3), number(4));
-        let agents = row.get::<_, Vec<&[u8]>>(5).into_iter();
-        info.agents = agents.map(|agent| text(agent).map(Into::into)).collect::<Result<_>>()?;
-        Ok(Some(info))
+        rows.first().map(info).transpose()
     }
 
     /// Returns the names of all sessions, sorted.
@@ -91,8 +86,25 @@ fn bytes(name: &str) -> Box<dyn ToSql + Send + Sync> {
     Box::new(name.as_bytes().to_vec())
 }
 
+/// Decodes the metadata of a session.
+pub(super) fn info(row: &Row) -> Result<SessionInfo> {
+    let number = |column| row.get::<_, i64>(column).cast_unsigned();
+    let mut info = SessionInfo::default();
+    info.title = row.get::<_, Option<&[u8]>>(0).map(text).transpose()?;
+    (info.created, info.updated, info.entries, info.runs) = (number(1), number(2), number(3), number(4));
+    let agents = row.get::<_, Vec<&[u8]>>(5).into_iter();
+    info.agents = agents.map(|agent| text(agent).map(Into::into)).collect::<Result<_>>()?;
+    info.active = number(6);
+    describe(&mut info, row.get(7));
+    Ok(info)
+}
+
+pub(super) fn text(bytes: &[u8]) -> Result<String> {
+    std::str::from_utf8(bytes).map(str::to_owned).map_err(|_| not_utf8())
+}
+
 /// Decodes a row; consecutive rows of the same run share its id.
-fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)> {
+pub(super) fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)> {
     let name = name(row, 1)?;
     let run = match last_run {
         Some(run) if **run == *name => run.clone(),
@@ -114,6 +126,7 @@ fn encoded(row: &Row, last_run: &mut Option<Arc<str>>) -> Result<(u64, Encoded)>
         blobs: blobs.collect::<Result<_>>()?,
         parts: usize::try_from(row.get::<_, i32>(5)).unwrap_or(usize::MAX),
         told: None,
+        changes: Vec::new(),
     };
     Ok((row.get::<_, i64>(0).cast_unsigned(), encoded))
 }

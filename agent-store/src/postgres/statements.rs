@@ -3,7 +3,7 @@
 use futures::future::try_join_all;
 use tokio_postgres::{Client, Error, types::Type};
 
-use super::{connect::Location, query::Query};
+use super::{connect::Location, project::Projecting, query::Query, summaries};
 
 /// Takes the lease of a session and an agent, if it is free or has expired, and the session is not
 /// being deleted. Returns the epoch. Uses the server's clock, since those of the processes may
@@ -39,13 +39,16 @@ const APPEND: &str = "
 WITH held AS (
     SELECT FROM {schema}.lease WHERE epoch = $1 FOR UPDATE
 ), advanced AS (
-    INSERT INTO {schema}.session (name, head, created, updated, runs, title, agents, anchor)
-    SELECT $2, $3::int8, $12::int8, $13::int8, $14::int8, $15::bytea, $16::bytea[], $17::int8 FROM held
+    INSERT INTO {schema}.session (name, head, created, updated, runs, title, agents, anchor, projected, active, space)
+    SELECT $2, $3::int8, $12::int8, $13::int8, $14::int8, $15::bytea, $16::bytea[], $17::int8, $3, $19::int8, $20::bytea
+    FROM held
     ON CONFLICT (name) DO UPDATE SET
         head = session.head + excluded.head, updated = greatest(session.updated, excluded.updated),
         runs = session.runs + excluded.runs, title = coalesce(excluded.title, session.title),
         agents = session.agents || array(SELECT a FROM unnest(excluded.agents) a WHERE a <> ALL (session.agents)),
-        anchor = coalesce(session.head + excluded.anchor, session.anchor)
+        anchor = coalesce(session.head + excluded.anchor, session.anchor),
+        projected = session.projected + CASE WHEN session.projected = session.head THEN excluded.head ELSE 0 END,
+        active = greatest(session.active, excluded.active)
     RETURNING id, head - $3::int8 AS before
 ), appended AS (
     INSERT INTO {schema}.entry (session, seq, run, time, version, body, parts)
@@ -79,6 +82,8 @@ const APPENDED: &[Type] = &[
     Type::BYTEA_ARRAY, // agents of the runs
     Type::INT8,        // position of the newest snapshot, counted from 1
     Type::TEXT,        // whether the commit waits for the disk
+    Type::INT8,        // newest time of activity
+    Type::BYTEA,       // digest of the space
 ];
 
 /// One statement, so that an entry is read consistently with its parts.
@@ -105,10 +110,11 @@ const ANCHOR: &str = "SELECT anchor FROM {schema}.session WHERE name = $1";
 const HAS_RUN: &str = r#"SELECT EXISTS (
     SELECT FROM {schema}.entry
     WHERE session = (SELECT id FROM {schema}.session WHERE name = $1)
-      AND md5(run) = md5($2) AND run = $2 AND body LIKE '{"run_started"%'
+      AND hashtextextended(encode(run, 'hex'), 0) = hashtextextended(encode($2, 'hex'), 0) AND run = $2 AND body LIKE '{"run_started"%'
 )"#;
 
-const INFO: &str = "SELECT title, created, updated, head, runs, agents FROM {schema}.session WHERE name = $1";
+const INFO: &str =
+    "SELECT title, created, updated, head, runs, agents, active, metadata FROM {schema}.session WHERE name = $1";
 
 const SESSIONS: &str = "SELECT name FROM {schema}.session ORDER BY name";
 
@@ -132,6 +138,10 @@ pub(super) struct Statements {
     pub(super) sessions: Query,
     pub(super) list: Query,
     pub(super) heads: Query,
+    pub(super) recent: Query,
+    pub(super) runs: Query,
+    pub(super) unprojected: Query,
+    pub(super) project: Projecting,
 }
 
 impl Statements {
@@ -151,13 +161,17 @@ impl Statements {
             sessions: query(SESSIONS, &[]),
             heads: query(HEADS, const { &[Type::BYTEA_ARRAY] }),
             list: query(LIST, const { &[Type::BYTEA, Type::BYTEA, Type::BYTEA, Type::INT8] }),
+            recent: query(&summaries::recent(), summaries::RECENT),
+            runs: query(&summaries::runs(), summaries::RUNS),
+            unprojected: query(summaries::UNPROJECTED, const { &[Type::INT8] }),
+            project: Projecting::new(location),
         }
     }
 
     /// Prepares the write statements in one round trip.
     pub(super) async fn prepare(&mut self, client: &Client) -> Result<(), Error> {
-        let Self { open, renew, release, keep, append, .. } = self;
-        let writing = [open, renew, release, keep, append];
+        let Self { open, renew, release, keep, append, project, .. } = self;
+        let writing = [open, renew, release, keep, append].into_iter().chain(project.all());
         try_join_all(writing.map(|query| query.prepare(client))).await.map(drop)
     }
 }

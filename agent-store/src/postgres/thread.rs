@@ -37,8 +37,14 @@ use crate::{
 };
 
 /// Migrations from an empty schema to format 1, and so on.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema.sql"), include_str!("info.sql"), include_str!("anchor.sql"), include_str!("runs.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("info.sql"),
+    include_str!("anchor.sql"),
+    include_str!("runs.sql"),
+    include_str!("shared.sql"),
+    include_str!("projection.sql"),
+];
 
 /// Requests to the thread.
 pub(super) enum Work {
@@ -271,11 +277,11 @@ impl Writer {
         });
         match cause {
             None => {
-                // The last answer of each job is its result.
+                // The one number among the answers of each job is its result.
                 let mut given = vec![None; group.len()];
                 for (owner, answer) in owners.into_iter().zip(answers) {
-                    if let (Some(at), Ok(number)) = (owner, answer) {
-                        given[at] = number;
+                    if let (Some(at), Ok(Some(number))) = (owner, answer) {
+                        given[at] = Some(number);
                     }
                 }
                 Ok(given)

@@ -56,6 +56,17 @@ impl PostgresJournal {
         Ok(removed)
     }
 
+    /// Rebuilds the summaries of all sessions and runs from their entries. Only needed where they are
+    /// wrong: sessions of earlier releases are included automatically.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be written.
+    pub async fn rebuild(&self) -> Result<()> {
+        self.upkeep().await?.rows("UPDATE {schema}.session SET projected = -1").await?;
+        self.0.searched.forget().await;
+        self.project().await
+    }
+
     /// Opens a connection of its own: the checks may take long.
     async fn upkeep(&self) -> Result<Upkeep> {
         let location = self.0.readers.location().clone();

@@ -82,6 +82,7 @@ impl SqliteBuilder {
             thread,
             blob_bytes: writing.blob_bytes,
             indexes: agent_core::journal::IndexCache::default(),
+            searched: crate::project::Searched::default(),
         })))
     }
 }

@@ -19,8 +19,13 @@ const APPLICATION_ID: i32 = 0x4147_4a4c;
 
 /// Migrations from an empty file to format 1, from 1 to 2, and so on. A file's `user_version` is
 /// the number of migrations applied to it. Released migrations are never edited.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema.sql"), include_str!("blobs.sql"), include_str!("info.sql"), include_str!("anchor.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("blobs.sql"),
+    include_str!("info.sql"),
+    include_str!("anchor.sql"),
+    include_str!("projection.sql"),
+];
 const FORMAT: i32 = MIGRATIONS.len() as i32;
 
 /// Path of the file and the settings of its connections.

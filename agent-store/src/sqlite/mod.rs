@@ -4,8 +4,10 @@ mod builder;
 mod connect;
 mod error;
 mod lease;
+mod project;
 mod queue;
 mod read;
+mod summaries;
 mod tables;
 mod thread;
 mod upkeep;
@@ -14,7 +16,9 @@ use std::{fmt, path::Path, sync::Arc};
 
 use agent_core::{
     Journal, Result, async_trait,
-    journal::{Entry, IndexCache, JournalWriter, SessionInfo, SharedIndex},
+    journal::{
+        Entry, IndexCache, JournalWriter, RunQuery, RunSummary, SessionInfo, SessionQuery, SessionSummary, SharedIndex,
+    },
 };
 
 pub use self::builder::SqliteBuilder;
@@ -26,7 +30,7 @@ use self::{
     tables::Tables,
     thread::WriterThread,
 };
-use crate::{answer::ask, stats::Stats};
+use crate::{answer::ask, project::Searched, stats::Stats};
 
 /// Journal in one SQLite file. Cheap to clone; clones share one journal.
 ///
@@ -66,6 +70,7 @@ struct Inner {
     thread: Arc<WriterThread>,
     blob_bytes: usize,
     indexes: IndexCache,
+    searched: Searched,
 }
 
 impl SqliteJournal {
@@ -91,6 +96,23 @@ impl SqliteJournal {
     /// Runs a job in the thread's next transaction.
     async fn job<T: Send + 'static>(&self, run: impl FnMut(&Tables<'_>) -> Outcome<T> + Send + 'static) -> Result<T> {
         ask(|reply| self.0.thread.queue().push(0, job(run, move |outcome| drop(reply.send(outcome))))).await
+    }
+
+    /// Rebuilds the projection of sessions that lack it.
+    async fn project(&self) -> Result<()> {
+        const PAGE: i64 = 100;
+        let search = async {
+            loop {
+                let names = self.0.readers.run(|reader| reader.unprojected(PAGE)).await?;
+                if names.is_empty() {
+                    return Ok(());
+                }
+                for name in names {
+                    self.job(move |tables| tables.rebuild(&name)).await?;
+                }
+            }
+        };
+        self.0.searched.search(search).await
     }
 
     fn path(&self) -> &Path {
@@ -159,6 +181,18 @@ impl Journal for SqliteJournal {
     async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Vec<String>> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
         self.0.readers.run(move |reader| reader.list(&prefix, &after, limit)).await
+    }
+
+    async fn recent(&self, query: &SessionQuery) -> Result<Vec<SessionSummary>> {
+        self.project().await?;
+        let query = query.clone();
+        self.0.readers.run(move |reader| reader.recent(&query)).await
+    }
+
+    async fn runs(&self, query: &RunQuery) -> Result<Vec<RunSummary>> {
+        self.project().await?;
+        let query = query.clone();
+        self.0.readers.run(move |reader| reader.runs(&query)).await
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {

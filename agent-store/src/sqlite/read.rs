@@ -60,8 +60,8 @@ impl Readers {
 
 /// Read connection.
 pub(super) struct Reader {
-    connection: Connection,
-    path: Arc<Path>,
+    pub(super) connection: Connection,
+    pub(super) path: Arc<Path>,
 }
 
 impl Reader {
@@ -132,19 +132,9 @@ impl Reader {
     pub(super) fn info(&self, session: &str) -> Result<Option<SessionInfo>> {
         let read = || {
             let snapshot = self.connection.unchecked_transaction()?; // consistent view of both tables
-            let sql = "SELECT id, title, created, updated, head, runs FROM session WHERE name = ?1";
-            let found = snapshot.prepare_cached(sql)?.query_row([session], |row| {
-                let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
-                let mut info = SessionInfo::default();
-                (info.title, info.created, info.updated) = (row.get(1)?, number(2)?, number(3)?);
-                (info.entries, info.runs) = (number(4)?, number(5)?);
-                Ok((row.get::<_, i64>(0)?, info))
-            });
-            let Some((id, mut info)) = found.optional()? else { return Ok(None) };
-            let mut agents = snapshot.prepare_cached("SELECT name FROM agent WHERE session = ?1 ORDER BY id")?;
-            let agents = agents.query_map([id], |row| row.get::<_, Arc<str>>(0))?;
-            info.agents = agents.collect::<rusqlite::Result<_>>()?;
-            Ok(Some(info))
+            let sql = format!("SELECT {INFO} FROM session WHERE name = ?1");
+            let found = snapshot.prepare_cached(&sql)?.query_row([session], |row| info(&snapshot, row));
+            found.optional()
         };
         read().map_err(|e| store_error(&self.path, &e))
     }
@@ -179,8 +169,25 @@ impl Reader {
     }
 }
 
+/// Columns of [`info`].
+pub(super) const INFO: &str = "id, title, created, updated, head, runs, active, metadata";
+
+/// Decodes the metadata of a session.
+pub(super) fn info(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
+    let number = |column| row.get::<_, i64>(column).map(i64::cast_unsigned);
+    let mut info = SessionInfo::default();
+    (info.title, info.created, info.updated) = (row.get(1)?, number(2)?, number(3)?);
+    (info.entries, info.runs, info.active) = (number(4)?, number(5)?, number(6)?);
+    let metadata = row.get::<_, Option<String>>(7)?;
+    info.metadata = metadata.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let mut agents = connection.prepare_cached("SELECT name FROM agent WHERE session = ?1 ORDER BY id")?;
+    let agents = agents.query_map([row.get::<_, i64>(0)?], |row| row.get::<_, Arc<str>>(0))?;
+    info.agents = agents.collect::<rusqlite::Result<_>>()?;
+    Ok(info)
+}
+
 /// Decodes a row; consecutive rows of the same run share its id.
-fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(u64, Encoded)> {
+pub(super) fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(u64, Encoded)> {
     let name = row.get_ref(1)?.as_str()?;
     let run = match last_run {
         Some(run) if **run == *name => run.clone(),
@@ -198,12 +205,13 @@ fn encoded(row: &Row<'_>, last_run: &mut Option<Arc<str>>) -> rusqlite::Result<(
             blobs: Vec::new(),
             parts: size(row, 5)?,
             told: None,
+            changes: Vec::new(),
         },
     ))
 }
 
 /// Returns the large strings of an entry, in order.
-fn blobs(connection: &Connection, entry: i64) -> rusqlite::Result<Vec<Blob>> {
+pub(super) fn blobs(connection: &Connection, entry: i64) -> rusqlite::Result<Vec<Blob>> {
     let mut statement = connection.prepare_cached(
         "SELECT part.at, blob.hash, blob.content FROM part JOIN blob ON blob.id = part.blob
          WHERE part.entry = ?1 ORDER BY part.at",

@@ -5,11 +5,12 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 use agent_core::{Error, ErrorKind};
 use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::queue::Outcome;
+use super::{project::At, queue::Outcome};
 use crate::{
     blob::Blob,
     encode::{Encoded, Summary},
     error::in_use,
+    project::space,
 };
 
 /// Tables within one transaction. Times are milliseconds since 1970.
@@ -31,7 +32,7 @@ pub(super) type Known = HashMap<i64, Place>;
 
 /// Append position of a lease.
 pub(super) struct Place {
-    session: i64,
+    pub(super) session: i64,
     /// Last sequence number of the session.
     head: i64,
     /// Run of the last entry and its row id.
@@ -83,7 +84,7 @@ impl Tables<'_> {
                 _ => return Ok(None),
             },
         };
-        self.describe(&place, &summary)?;
+        self.describe(place.session, place.head, &summary)?;
         let mut insert = self.connection.prepare_cached(
             "INSERT INTO entry (session, seq, run, time, version, body, parts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?;
@@ -99,6 +100,8 @@ impl Tables<'_> {
             if !entry.blobs.is_empty() {
                 self.keep_blobs(self.connection.last_insert_rowid(), &entry.blobs)?;
             }
+            let at = At { session: place.session, name: session, run, seq: place.head, time };
+            entry.changes.iter().try_for_each(|change| self.project(&at, change))?;
         }
         self.known.borrow_mut().insert(epoch, place);
         Ok(Some(first.cast_unsigned()))
@@ -111,9 +114,10 @@ impl Tables<'_> {
             return Ok(None);
         }
         let mut add = self.connection.prepare_cached(
-            "INSERT INTO session (name, head, created, updated) VALUES (?1, 0, ?2, 0) ON CONFLICT (name) DO NOTHING",
+            "INSERT INTO session (name, head, created, updated, space) VALUES (?1, 0, ?2, 0, ?3)
+             ON CONFLICT (name) DO NOTHING",
         )?;
-        add.execute((session, summary.first.cast_signed()))?;
+        add.execute((session, summary.first.cast_signed(), space(session)))?;
         let mut find = self.connection.prepare_cached("SELECT id, head FROM session WHERE name = ?1")?;
         find.query_row([session], |row| Ok(Some(Place { session: row.get(0)?, head: row.get(1)?, run: None })))
     }
@@ -122,28 +126,30 @@ impl Tables<'_> {
     /// another writer has appended.
     fn advance(&self, epoch: i64, place: &Place, count: i64, summary: &Summary<'_>) -> rusqlite::Result<bool> {
         let mut advance = self.connection.prepare_cached(
-            "UPDATE session SET head = head + ?4, updated = max(updated, ?5)
+            "UPDATE session SET head = head + ?4, updated = max(updated, ?5), projected = projected + iif(projected = head, ?4, 0)
              WHERE id = ?2 AND head = ?3 AND EXISTS (SELECT 1 FROM lease WHERE epoch = ?1)",
         )?;
         let newest = summary.newest.cast_signed();
         Ok(advance.execute((epoch, place.session, place.head, count, newest))? > 0)
     }
 
-    /// Updates the session metadata that a batch changes; few batches do.
-    fn describe(&self, place: &Place, summary: &Summary<'_>) -> rusqlite::Result<()> {
-        if summary.runs == 0 && summary.title.is_none() && summary.anchor.is_none() {
+    /// Updates the session metadata that a batch after `head` changes; few batches do.
+    pub(super) fn describe(&self, session: i64, head: i64, summary: &Summary<'_>) -> rusqlite::Result<()> {
+        if summary.runs == 0 && summary.title.is_none() && summary.anchor.is_none() && summary.active == 0 {
             return Ok(());
         }
         let mut describe = self.connection.prepare_cached(
-            "UPDATE session SET runs = runs + ?2, title = coalesce(?3, title), anchor = coalesce(?4, anchor)
+            "UPDATE session SET runs = runs + ?2, title = coalesce(?3, title), anchor = coalesce(?4, anchor),
+                 active = max(active, ?5)
              WHERE id = ?1",
         )?;
-        let anchor = summary.anchor.map(|n| place.head + n);
-        describe.execute((place.session, summary.runs.cast_signed(), summary.title, anchor))?;
+        let anchor = summary.anchor.map(|n| head + n);
+        let active = summary.active.cast_signed();
+        describe.execute((session, summary.runs.cast_signed(), summary.title, anchor, active))?;
         let mut add = self
             .connection
             .prepare_cached("INSERT INTO agent (session, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
-        summary.agents.iter().try_for_each(|agent| add.execute((place.session, agent)).map(drop))
+        summary.agents.iter().try_for_each(|agent| add.execute((session, agent)).map(drop))
     }
 
     /// Stores the large strings of an entry, each once for all entries.
@@ -162,7 +168,7 @@ impl Tables<'_> {
     }
 
     /// Returns the row id of a run.
-    fn run_id(&self, session: i64, run: &str) -> rusqlite::Result<i64> {
+    pub(super) fn run_id(&self, session: i64, run: &str) -> rusqlite::Result<i64> {
         let mut find = self.connection.prepare_cached("SELECT id FROM run WHERE session = ?1 AND name = ?2")?;
         if let Some(id) = find.query_row((session, run), |row| row.get(0)).optional()? {
             return Ok(id);

@@ -32,6 +32,17 @@ impl SqliteJournal {
         self.job(|tables| tables.repair().map(Ok)).await
     }
 
+    /// Rebuilds the summaries of all sessions and runs from their entries. Only needed where they are
+    /// wrong: sessions of earlier releases are included automatically.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] if the file cannot be written.
+    pub async fn rebuild(&self) -> Result<()> {
+        self.job(|tables| tables.invalidate()).await?;
+        self.0.searched.forget().await;
+        self.project().await
+    }
+
     /// Returns the space of deleted sessions to the file system. Rewrites the file, which
     /// temporarily needs as much space again and blocks appends.
     ///

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use agent_core::{
     Error, ErrorKind, Journal, Message, Result,
-    journal::{Entry, EntryBody, JournalWriter, SessionInfo},
+    journal::{
+        Entry, EntryBody, JournalWriter, RunQuery, RunSummary, SessionInfo, SessionQuery, SessionSummary,
+    },
 };
 use agent_store::conformance::every_kind;
 
@@ -52,6 +54,14 @@ pub(crate) async fn both_infos(journal: &dyn Journal) -> [SessionInfo; 2] {
     let both = [info("s").await, info("t").await];
     assert!(both[0].agents.len() == 2 && both[0].title.is_some(), "{both:?}");
     both
+}
+
+/// Returns the summaries of all sessions and runs.
+pub(crate) async fn summaries(journal: &dyn Journal) -> (Vec<SessionSummary>, Vec<RunSummary>) {
+    let sessions = journal.recent(&SessionQuery::default()).await.expect("reads");
+    let runs = journal.runs(&RunQuery::default()).await.expect("reads");
+    assert!(sessions.len() > 1 && runs.len() > 1, "{sessions:?} {runs:?}");
+    (sessions, runs)
 }
 
 /// `sleeper` lost its lease to `heir`: it can neither write nor release the lease.

@@ -182,7 +182,7 @@ async fn a_journal_of_a_newer_release_is_refused() {
     drop(place.open().await);
     place.execute("UPDATE format SET version = 99").await;
     let e = place.builder().connect().await.expect_err("newer");
-    assert!(e.message().contains("format 99 and this release knows formats up to 4: use the newer release"), "{e}");
+    assert!(e.message().contains("format 99 and this release knows formats up to 6: use the newer release"), "{e}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use agent_core::Journal;
+use agent_core::{Journal, journal::RunQuery};
 use agent_store::Problem;
 
 use super::{
     Place, append,
-    common::{both_infos, write_everything, write_two_sessions},
+    common::{both_infos, summaries, write_everything, write_two_sessions},
 };
 
 #[tokio::test]
@@ -25,16 +25,49 @@ async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of
     let journal = place.open().await;
     write_two_sessions(&journal).await;
     let before = both_infos(&journal).await;
+    let known = summaries(&journal).await;
     drop(journal);
     place
         .execute(
-            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents, DROP anchor;
+            "ALTER TABLE session DROP created, DROP updated, DROP runs, DROP title, DROP agents, DROP anchor,
+                 DROP projected, DROP active, DROP space, DROP metadata;
+             DROP TABLE label; DROP TABLE run; DROP TABLE question;
              DROP INDEX run_started;
              UPDATE format SET version = 1",
         )
         .await;
     let journal = place.open().await;
+    assert_eq!(summaries(&journal).await, known, "rebuilt from the entries");
     assert_eq!(both_infos(&journal).await, before);
+    // An earlier release that still runs writes no summaries.
+    place.execute("UPDATE session SET projected = 0; DELETE FROM run; DELETE FROM question").await;
+    assert_eq!(place.open().await.runs(&RunQuery::default()).await.expect("reads"), known.1);
+    place.execute("UPDATE run SET started = 0").await;
+    journal.rebuild().await.expect("rebuilds");
+    assert_eq!(journal.runs(&RunQuery::default()).await.expect("reads"), known.1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_are_deleted_at_once_leave_no_content_that_they_shared() {
+    let Some(place) = Place::new() else { return };
+    let journal = place.open().await;
+    for session in ["one", "two"] {
+        append(&*journal.open(session, "a").await.expect("is free"), &[&"shared ".repeat(2_000)]).await;
+    }
+    assert_eq!(place.count("SELECT count(*) FROM blob").await, 1);
+    let other = place.client().await;
+    other.batch_execute("BEGIN; DELETE FROM session WHERE name = 'one'").await.expect("deletes");
+    let deleting = tokio::spawn({
+        let journal = journal.clone();
+        async move { journal.delete("two").await }
+    });
+    // Until it has deleted, or waits for the other one.
+    while !deleting.is_finished() && place.count("SELECT count(*) FROM pg_locks WHERE NOT granted").await == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    other.batch_execute("COMMIT").await.expect("commits");
+    assert!(deleting.await.expect("ends").expect("deletes"));
+    assert_eq!(place.count("SELECT count(*) FROM blob").await, 0);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{
     Place, append,
-    common::{both_infos, write_two_sessions},
+    common::{both_infos, summaries, write_two_sessions},
     heard, texts,
 };
 
@@ -80,7 +80,7 @@ fn a_journal_of_a_newer_release_is_refused() {
     let place = Place::new();
     drop(place.open());
     place.sqlite().execute_batch("PRAGMA user_version = 99").expect("sets");
-    assert!(refusal(&place).contains("format 99 and this release knows formats up to 4: use the newer release"));
+    assert!(refusal(&place).contains("format 99 and this release knows formats up to 5: use the newer release"));
 }
 
 #[tokio::test]
@@ -88,14 +88,33 @@ async fn a_file_of_an_older_release_is_brought_up_to_date_with_what_is_known_of_
     let place = Place::new();
     let journal = place.open();
     write_two_sessions(&journal).await;
-    let before = both_infos(&journal).await;
+    let (before, known) = (both_infos(&journal).await, summaries(&journal).await);
     drop(journal);
-    let columns = ["created", "updated", "runs", "title", "anchor"]
-        .map(|name| format!("ALTER TABLE session DROP COLUMN {name};"));
-    let older = format!("DROP TRIGGER session_gone; DROP TABLE agent; {} PRAGMA user_version = 2", columns.concat());
+    let drop_columns = |table: &str, columns: &str| {
+        let drop = |column| format!("ALTER TABLE {table} DROP COLUMN {column};");
+        columns.split(' ').map(drop).collect::<String>()
+    };
+    let older = format!(
+        "DROP TRIGGER session_gone; DROP TRIGGER session_summary_gone; DROP TABLE agent; DROP TABLE label;
+         DROP TABLE question; DROP INDEX session_recent; DROP INDEX run_recent; DROP INDEX run_incomplete;
+         DROP INDEX run_newest; {} {} PRAGMA user_version = 2",
+        drop_columns("session", "created updated runs title anchor projected active space metadata"),
+        drop_columns(
+            "run",
+            "seq space agent is_root user status outcome started ended error steps undone superseded is_edit calls input cached \
+             cache_write cache_write_long output reasoning cost priced"
+        ),
+    );
     place.sqlite().execute_batch(&older).expect("is older now");
     let journal = place.open();
+    assert_eq!(summaries(&journal).await, known, "rebuilt from the entries");
     assert_eq!(both_infos(&journal).await, before);
+    // An earlier release that still runs writes no summaries.
+    place.sqlite().execute_batch("UPDATE session SET projected = 0; UPDATE run SET seq = NULL").expect("changes");
+    assert_eq!(summaries(&place.open()).await, known);
+    place.sqlite().execute_batch("UPDATE run SET started = 0").expect("changes");
+    journal.rebuild().await.expect("rebuilds");
+    assert_eq!(summaries(&journal).await, known);
 }
 
 #[tokio::test]
@@ -106,8 +125,10 @@ async fn a_damaged_file_is_an_error_and_not_an_empty_session() {
         let writer = journal.open("s", "a").await.expect("is free");
         append(&*writer, &[&"x".repeat(20_000)]).await;
     }
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'entry'";
+    let page: usize = place.sqlite().query_row(root, (), |row| row.get::<_, u32>(0)).expect("a table") as usize;
     let mut bytes = fs::read(place.path()).expect("reads");
-    bytes[4096..].fill(0xa5); // the first page contains the schema
+    bytes[(page - 1) * 4096..page * 4096].fill(0xa5);
     fs::write(place.path(), bytes).expect("writes");
     let e = place.open().read("s", 0, 10).await.expect_err("damaged");
     assert_eq!(e.kind(), ErrorKind::Store);
@@ -163,7 +184,7 @@ async fn the_file_is_set_up_for_safety() {
     let pragma = |name: &str| sqlite.pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
     assert_eq!(pragma("journal_mode").expect("reads"), "wal".to_owned().into());
     assert_eq!(pragma("application_id").expect("reads"), i64::from(u32::from_be_bytes(*b"AGJL")).into());
-    assert_eq!(pragma("user_version").expect("reads"), 4.into());
+    assert_eq!(pragma("user_version").expect("reads"), 5.into());
     assert_eq!(pragma("integrity_check").expect("reads"), "ok".to_owned().into());
 }
 
