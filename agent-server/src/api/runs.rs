@@ -9,14 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use futures::future;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{events, input::Input};
 use crate::{
-    app::{App, FoundRun, RunStatus, RunView, Start},
+    app::{App, FoundRun, RunStatus, RunView, RunsQuery, Start},
     caller::{Caller, Scope},
     error::ApiError,
     extract::{JsonBody, Query, idempotency_key},
@@ -135,6 +134,8 @@ fn wants_stream(headers: &HeaderMap) -> bool {
 struct Which {
     session: Option<String>,
     agent: Option<String>,
+    user: Option<String>,
+    status: Option<RunStatus>,
     limit: Option<usize>,
 }
 
@@ -144,9 +145,14 @@ async fn list(
     Query(which): Query<Which>,
 ) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Read)?;
-    let most = which.limit.unwrap_or(100).min(500);
-    let runs = app.list(&caller, which.session.as_deref(), which.agent.as_deref(), most).await?;
-    let runs: Vec<RunView> = future::try_join_all(runs.iter().map(FoundRun::view)).await?;
+    let wanted = RunsQuery {
+        session: which.session.as_deref(),
+        agent: which.agent.as_deref(),
+        user: which.user.as_deref(),
+        status: which.status,
+        limit: which.limit.unwrap_or(100).min(500),
+    };
+    let runs: Vec<RunView> = app.list(&caller, wanted).await?;
     Ok(Json(json!({"runs": runs})))
 }
 

@@ -1,12 +1,11 @@
 //! Runs that are dispatched to another execution backend: this process reads the journal and
 //! forwards signals.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use agent::{
-    Agent, Error, ErrorKind, Result, RunRequest, SessionId, WhenBusy,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Wanted},
-    journal::RunRecord,
+    Agent, Error, ErrorKind, Result, RunRequest, WhenBusy,
+    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal},
     run::{Answer, RunInput},
 };
 use serde::Deserialize;
@@ -16,9 +15,6 @@ use super::{
     brought::{Brought, Kept},
 };
 use crate::{caller::Caller, error::ApiError, webhooks::Hook};
-
-/// Number of sessions that are read at once.
-const PAGE: usize = 500;
 
 /// Completes the request of a dispatched job, for a new or a resumed run, with the client's
 /// options, which the job contains as data: limits, parameters and tools. For receivers of the jobs
@@ -119,76 +115,6 @@ impl App {
 }
 
 impl App {
-    /// Like [`list`](Self::list), from the queue if there is one, or else from the journal.
-    pub(super) async fn runs_elsewhere(
-        &self,
-        caller: &Caller,
-        session: Option<&str>,
-        agent: Option<&str>,
-        most: usize,
-    ) -> Result<Vec<FoundRun>, ApiError> {
-        let (session, agents) = (session.map(|name| self.session_id(caller, name)), caller.among(agent));
-        let found = match &self.0.queue {
-            Some(queue) => {
-                let mut wanted = Wanted::default().tenant(caller.tenant()).most(most);
-                (wanted.agents, wanted.session) = (agents, session.map(|session| session.to_string()));
-                queue.jobs(&wanted).await?.into_iter().map(|job| job.job.at).collect()
-            }
-            None => self.in_journal(caller, session.as_ref(), agents.as_deref(), most).await?,
-        };
-        Ok(found.into_iter().map(|at| FoundRun::elsewhere_of(self.clone(), at)).collect())
-    }
-
-    /// Returns the runs of the most recently written sessions.
-    async fn in_journal(
-        &self,
-        caller: &Caller,
-        session: Option<&SessionId>,
-        agents: Option<&[String]>,
-        most: usize,
-    ) -> Result<Vec<RunAddress>, ApiError> {
-        let is_wanted = |agent: &str| agents.is_none_or(|agents| agents.iter().any(|one| one == agent));
-        let sessions = match session {
-            Some(session) => vec![session.to_string()],
-            None => self.newest_sessions(caller, is_wanted, most).await?,
-        };
-        let mut runs = Vec::new();
-        for name in sessions {
-            let index = self.journal().index(&name).await?;
-            for agent in self.0.agents.names().iter().filter(|agent| is_wanted(agent)) {
-                let of_agent = index.look(|index| index.runs(agent).to_vec());
-                let address =
-                    |run: RunRecord| (run.started, RunAddress::new(agent.as_str(), name.as_str(), run.run_id));
-                runs.extend(of_agent.into_iter().map(address));
-            }
-        }
-        runs.sort_by_key(|(started, _)| Reverse(*started));
-        Ok(runs.into_iter().take(most).map(|(_, at)| at).collect())
-    }
-
-    /// Returns the most recently written sessions, up to a limit, in which a requested agent ran.
-    async fn newest_sessions(
-        &self,
-        caller: &Caller,
-        is_wanted: impl Fn(&str) -> bool,
-        most: usize,
-    ) -> Result<Vec<String>, ApiError> {
-        let (mut all, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.sessions().list(caller.tenant(), after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.clone());
-            for id in page {
-                let name = id.to_string();
-                let info = self.journal().info(&name).await?;
-                let info = info.filter(|info| info.agents.iter().any(|agent| is_wanted(agent)));
-                all.extend(info.map(|info| (info.updated, name)));
-            }
-        }
-        all.sort_by_key(|(updated, _)| Reverse(*updated));
-        Ok(all.into_iter().take(most).map(|(_, name)| name).collect())
-    }
-
     /// Returns the agent of a dispatched run that has not begun; none if the run is unknown.
     pub(super) async fn handed_over(&self, caller: &Caller, session: &Arc<str>, run: &str) -> Result<Option<Arc<str>>> {
         let Some(dispatch) = self.dispatch() else { return Ok(None) };

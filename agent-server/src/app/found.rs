@@ -94,28 +94,6 @@ impl App {
         }
     }
 
-    /// Lists runs of the caller's tenant, up to a limit, newest first: those that are active in
-    /// this process or ended recently; with an execution backend, those of its queue or of the
-    /// journal. Optionally restricted to one session and one agent.
-    ///
-    /// # Errors
-    /// The errors of the store and of the queue.
-    pub async fn list(
-        &self,
-        caller: &Caller,
-        session: Option<&str>,
-        agent: Option<&str>,
-        most: usize,
-    ) -> Result<Vec<FoundRun>, ApiError> {
-        if self.dispatch().is_some() {
-            return self.runs_elsewhere(caller, session, agent, most).await;
-        }
-        let fits = |run: &FoundRun| {
-            session.is_none_or(|session| *run.session() == *session) && agent.is_none_or(|agent| run.agent() == agent)
-        };
-        Ok(self.runs(caller).into_iter().filter(fits).take(most).collect())
-    }
-
     /// Returns the runs of the caller's tenant that are active in this process or ended recently,
     /// newest first.
     pub fn runs(&self, caller: &Caller) -> Vec<FoundRun> {
@@ -157,6 +135,11 @@ impl FoundRun {
     /// Returns the session's name in the store, which clients do not see.
     pub fn store_name(&self) -> &Arc<str> {
         self.live.as_ref().map_or(&self.store_name, |live| live.session())
+    }
+
+    /// True unless the run was started in this process and has not begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.live.as_ref().is_none_or(|live| live.begun().is_some())
     }
 
     /// False if the run already existed: its idempotency key was used before.

@@ -11,6 +11,7 @@ mod fork;
 mod found;
 mod go_on;
 mod hooks;
+mod listed;
 mod live;
 mod names;
 mod notes;
@@ -36,7 +37,7 @@ use agent::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use self::{agents::Agents, live::Live, questions::Memo};
+use self::{agents::Agents, live::Live};
 pub use self::{
     dispatched::{answer_of, request_of, shape},
     found::FoundRun,
@@ -45,7 +46,13 @@ pub use self::{
     start::Start,
     view::{RunStatus, RunView},
 };
-pub(crate) use self::{hooks::Hooks, names::public_ids, notes::InJournal, viewers::Viewer};
+pub(crate) use self::{
+    hooks::Hooks,
+    listed::RunsQuery,
+    names::public_ids,
+    notes::{InJournal, NOTES},
+    viewers::Viewer,
+};
 use crate::{
     caller::Caller,
     error::ApiError,
@@ -121,8 +128,6 @@ struct Inner {
     spending: Option<Spending>,
     /// One permit per event stream.
     streams: Arc<Semaphore>,
-    /// Cache of open questions by session.
-    waiting: Memo,
 }
 
 /// Parts of a server.
@@ -147,7 +152,7 @@ impl App {
         let metrics = Arc::new(Metrics::default());
         let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
-        let (ending, waiting) = (CancellationToken::new(), Memo::default());
+        let ending = CancellationToken::new();
         Self(Arc::new(Inner {
             agents: Agents::new(agents),
             journal,
@@ -162,7 +167,6 @@ impl App {
             files,
             spending,
             streams,
-            waiting,
         }))
     }
 

@@ -60,6 +60,11 @@ pub(super) fn session_of(run: &str) -> Option<String> {
     }
 }
 
+/// Returns the beginning of the names of a tenant's sessions in the store.
+pub(super) fn prefix(tenant: &str) -> String {
+    SessionId::new(tenant, "").to_string()
+}
+
 /// Returns the name by which clients know a session of the store.
 pub(super) fn public(session: &Arc<str>) -> Arc<str> {
     SessionId::parse(session).map_or_else(|| session.clone(), |id| id.session().into())

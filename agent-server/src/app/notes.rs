@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent::{
     ErrorKind, Result, async_trait,
-    journal::{Entry, EntryBody, Journal},
+    journal::{Entry, EntryBody, Journal, METADATA},
 };
 use serde_json::Value;
 use tokio::time::sleep;
@@ -13,6 +13,8 @@ use tokio::time::sleep;
 use super::App;
 use crate::{clock::now, error::ApiError};
 
+/// Prefix of the storage keys of all notes; clients do not see them.
+pub(crate) const NOTES: &str = "agent-server/";
 /// Agent name of these entries, which belong to no run.
 const NOBODY: &str = "agent-server";
 /// Maximum number of attempts while another process writes the same note.
@@ -67,6 +69,16 @@ pub(super) async fn note(journal: &dyn Journal, session: &str, key: &str, value:
 }
 
 impl App {
+    /// Sets the metadata of a session.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub(crate) async fn set_metadata(&self, session: &str, pairs: &BTreeMap<String, String>) -> Result<(), ApiError> {
+        let pairs = pairs.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+        let value = Value::Object(pairs.collect());
+        Ok(note(&**self.journal(), session, METADATA, Some(value)).await?)
+    }
+
     /// Writes notes by key, with the prefix `agent-server/`, atomically; `None` removes a key.
     ///
     /// # Errors

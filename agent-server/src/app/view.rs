@@ -1,6 +1,9 @@
 //! Public view of a run.
 
-use agent::{ExitReason, Question, Usage, journal::RunStatus as Kept};
+use agent::{
+    ExitReason, Question, SessionId, Usage,
+    journal::{RunStatus as Kept, RunSummary},
+};
 use serde::{Deserialize, Serialize};
 
 use super::brought::{Kept as Asked, Over};
@@ -84,8 +87,34 @@ pub struct RunView {
     pub reason: Option<ExitReason>,
     /// Message of the error that ended the run.
     pub error: Option<String>,
-    /// Final text of a finished run.
+    /// Final text of a finished run; not in lists.
     pub answer: Option<String>,
     /// Open questions.
     pub questions: Vec<Question>,
+}
+
+impl RunView {
+    /// Creates the view of a run that is not active in this process, from its summary.
+    pub(super) fn of_summary(run: RunSummary) -> Self {
+        let reason = match &run.status {
+            Some(Kept::Finished(reason)) => Some(reason.clone()),
+            _ => None,
+        };
+        let session = SessionId::parse(&run.session).map_or(run.session, |id| id.session().to_owned());
+        Self {
+            run: run.run.to_string(),
+            agent: run.agent.to_string(),
+            session,
+            status: RunStatus::of(run.status.as_ref()),
+            live: false,
+            started: run.started,
+            ended: run.ended,
+            steps: run.steps,
+            usage: run.usage,
+            reason,
+            error: run.error,
+            answer: None,
+            questions: run.questions,
+        }
+    }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use agent::{
     Result, SessionId, async_trait,
-    journal::{Entry, Journal, JournalWriter, SessionInfo, SharedIndex},
+    journal::{
+        Entry, Journal, JournalWriter, RunQuery, RunSummary, SessionInfo, SessionQuery, SessionSummary, SharedIndex,
+    },
 };
 
 /// View of a store that no server wrote, as the sessions of the tenant `local`, which callers
@@ -44,6 +46,15 @@ impl OneTenant {
     fn inner(name: &str) -> String {
         let of_tenant = SessionId::parse(name).filter(|id| id.user() == TENANT);
         of_tenant.map_or_else(|| name.to_owned(), |id| id.session().to_owned())
+    }
+
+    /// Returns the beginning of names in the store; none for those of other tenants.
+    fn inner_prefix(prefix: &str) -> Option<String> {
+        let of_tenant = Self::outer("");
+        match prefix.strip_prefix(&of_tenant) {
+            Some(rest) => Some(rest.to_owned()),
+            None => of_tenant.starts_with(prefix).then(String::new),
+        }
     }
 
     fn outer(name: &str) -> String {
@@ -89,6 +100,29 @@ impl Journal for OneTenant {
 
     async fn has_run(&self, session: &str, run: &str) -> Result<bool> {
         self.store.has_run(&Self::inner(session), run).await
+    }
+
+    async fn recent(&self, query: &SessionQuery) -> Result<Vec<SessionSummary>> {
+        let Some(prefix) = Self::inner_prefix(&query.prefix) else { return Ok(Vec::new()) };
+        let mut query = query.clone().prefix(prefix);
+        query.before = query.before.map(|(active, session)| (active, Self::inner(&session)));
+        let mut found = self.store.recent(&query).await?;
+        found.iter_mut().for_each(|one| one.session = Self::outer(&one.session));
+        Ok(found)
+    }
+
+    async fn runs(&self, query: &RunQuery) -> Result<Vec<RunSummary>> {
+        let Some(prefix) = Self::inner_prefix(&query.prefix) else { return Ok(Vec::new()) };
+        let mut query = query.clone().prefix(prefix);
+        query.session = query.session.map(|session| Self::inner(&session));
+        query.before = query.before.map(|(started, session, run)| (started, Self::inner(&session), run));
+        let mut found = self.store.runs(&query).await?;
+        found.iter_mut().for_each(|one| one.session = Self::outer(&one.session));
+        Ok(found)
+    }
+
+    async fn news(&self, session: &str, after: u64) -> Result<()> {
+        self.store.news(&Self::inner(session), after).await
     }
 
     async fn delete(&self, session: &str) -> Result<bool> {

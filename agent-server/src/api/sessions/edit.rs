@@ -1,5 +1,7 @@
 //! Changes to sessions: titles, undo, forks, replays, deletion.
 
+use std::{collections::BTreeMap, time::Duration};
+
 use agent::{Error, Message, RunEnd, RunRequest};
 use axum::{
     Json, Router,
@@ -21,6 +23,7 @@ use crate::{
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/sessions/{session}/title", put(title))
+        .route("/sessions/{session}/metadata", put(metadata))
         .route("/sessions/{session}/undo", post(undo))
         .route("/sessions/{session}/fork", post(fork))
         .route("/sessions/{session}/replay", post(replay))
@@ -48,6 +51,32 @@ async fn title(
     }
     let found = Found::whole(&app, &caller, &name).await?;
     app.sessions().set_title(&found.id, wanted.title).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Maximum number of metadata pairs, and maximum sizes of a key and a value in bytes.
+const PAIRS: usize = 50;
+const LONGEST_KEY: usize = 100;
+const LONGEST_VALUE: usize = 500;
+
+/// Replaces the metadata of a session.
+async fn metadata(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(pairs): JsonBody<BTreeMap<String, String>>,
+) -> Result<StatusCode, ApiError> {
+    caller.require(Scope::Run)?;
+    let is_short = |(key, value): (&String, &String)| {
+        (1..=LONGEST_KEY).contains(&key.len()) && !key.contains([':', ',']) && value.len() <= LONGEST_VALUE && !value.contains(',')
+    };
+    if pairs.len() > PAIRS || !pairs.iter().all(is_short) {
+        return Err(ApiError::invalid(format!(
+            "metadata must be at most {PAIRS} pairs of texts: keys of 1 to {LONGEST_KEY} bytes without ':' and ',', values of at most {LONGEST_VALUE} bytes without ','"
+        )));
+    }
+    let found = Found::whole(&app, &caller, &name).await?;
+    app.set_metadata(&found.store_name(), &pairs).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,6 +158,9 @@ fn public(error: &Error, found: &Found) -> ApiError {
     ApiError::of(error).renamed(&found.store_name(), found.id.session())
 }
 
+/// Maximum time of a replay, which counts as an event stream.
+const LONGEST_REPLAY: Duration = Duration::from_secs(60);
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Replay {
@@ -148,7 +180,13 @@ async fn replay(
     let agent = served.agent();
     let request = RunRequest::replay(found.store_name());
     let request = wanted.run.into_iter().fold(request, RunRequest::run_id);
-    let end = agent.start(request).await.map_err(|error| public(&error, &found))?;
+    let _open = app.stream()?;
+    let replaying = tokio::time::timeout(LONGEST_REPLAY, agent.start(request)).await;
+    let end = replaying.map_err(|_| {
+        let message = format!("the replay did not end within {LONGEST_REPLAY:?}: use 'agent replay' on the store");
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "timeout", message)
+    })?;
+    let end = end.map_err(|error| public(&error, &found))?;
     let answer = match &end {
         RunEnd::Finished(finished) => Some(finished.answer.as_str()),
         _ => None,

@@ -1,17 +1,21 @@
 //! Export of a session: JSON lines, Markdown or HTML.
 
-use agent::store::export as lines;
+use std::{pin::pin, sync::Arc};
+
+use agent::{journal::Journal, store};
 use axum::{
     Router,
+    body::Body,
     extract::{Path, State},
     response::{IntoResponse, Response},
     routing::get,
 };
-use futures::TryStreamExt;
+use futures::{Stream, StreamExt, stream};
 use http::header;
 use serde::Deserialize;
+use tokio::sync::mpsc;
 
-use super::{Found, renamed};
+use super::{Found, public::Names};
 use crate::{
     app::App,
     caller::{Caller, Scope},
@@ -19,6 +23,9 @@ use crate::{
     export::{Chapter, HTML_FOOT, HTML_HEAD},
     extract::Query,
 };
+
+/// Number of lines that are read before the client takes them.
+const AHEAD: usize = 16;
 
 pub(super) fn router() -> Router<App> {
     Router::new().route("/sessions/{session}/export", get(export))
@@ -50,16 +57,31 @@ async fn export(
     let found = Found::whole(&app, &caller, &name).await?;
     let store_name = found.store_name();
     let chapter = || Chapter::read(&**app.journal(), &store_name, found.id.session());
-    let (kind, ending, text) = match wanted.format {
-        Format::Jsonl => {
-            let lines: Vec<String> = lines(&**app.journal(), [found.store_name()]).try_collect().await?;
-            ("application/x-ndjson", "jsonl", renamed(&(lines.join("\n") + "\n"), &found.id))
-        }
-        Format::Markdown => ("text/markdown; charset=utf-8", "md", chapter().await?.markdown()),
+    let (kind, ending, body) = match wanted.format {
+        Format::Jsonl => ("application/x-ndjson", "jsonl", Body::from_stream(exported(app.journal().clone(), &found))),
+        Format::Markdown => ("text/markdown; charset=utf-8", "md", chapter().await?.markdown().into()),
         Format::Html => {
-            ("text/html; charset=utf-8", "html", format!("{HTML_HEAD}{}{HTML_FOOT}", chapter().await?.html()))
+            let page = format!("{HTML_HEAD}{}{HTML_FOOT}", chapter().await?.html());
+            ("text/html; charset=utf-8", "html", page.into())
         }
     };
     let disposition = format!("attachment; filename=\"session.{ending}\"");
-    Ok(([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], text).into_response())
+    Ok(([(header::CONTENT_TYPE, kind.to_owned()), (header::CONTENT_DISPOSITION, disposition)], body).into_response())
+}
+
+/// Reads the lines of a session as the client takes them; an error ends the response early.
+fn exported(journal: Arc<dyn Journal>, found: &Found) -> impl Stream<Item = agent::Result<String>> + 'static {
+    let (names, session) = (Names::new(&found.id), found.store_name());
+    let (lines, taken) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        let mut read = pin!(store::export(&*journal, [session]));
+        while let Some(line) = read.next().await {
+            let line = line.and_then(|line| names.line(&line)).map(|line| line + "\n");
+            let is_over = line.is_err();
+            if lines.send(line).await.is_err() || is_over {
+                return; // the client is gone, or the export failed
+            }
+        }
+    });
+    stream::unfold(taken, async |mut taken| Some((taken.recv().await?, taken)))
 }

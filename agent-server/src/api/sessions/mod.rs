@@ -3,6 +3,7 @@
 mod edit;
 mod export;
 mod list;
+mod public;
 mod read;
 
 use std::sync::Arc;
@@ -65,13 +66,4 @@ impl Found {
     fn store_name(&self) -> String {
         self.id.to_string()
     }
-}
-
-/// Replaces the names of a session and its users in JSON text by those that the client knows.
-fn renamed(json: &str, id: &SessionId) -> String {
-    let named = |field: &str, name: &str| format!("\"{field}\":{}", serde_json::Value::from(name));
-    let text = json.replace(&named("session", &id.to_string()), &named("session", id.session()));
-    // A user's name has the same structure: tenant, then subject.
-    let prefix = SessionId::new(id.user(), "").to_string();
-    text.replace(&format!("\"user\":\"{prefix}"), "\"user\":\"")
 }

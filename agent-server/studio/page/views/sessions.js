@@ -1,6 +1,6 @@
-// List of all sessions, with search in names, titles and messages.
+// List of all sessions, most recently active first, with search in names, titles and messages.
 import { api } from "../lib/api.js";
-import { ago, plural } from "../lib/format.js";
+import { ago, plural, used } from "../lib/format.js";
 import { html, useEffect, useState } from "../lib/html.js";
 import { link, settle } from "../lib/routes.js";
 import { agents, failed, questions, runs, useStore } from "../lib/store.js";
@@ -39,8 +39,8 @@ export function Sessions({ query }) {
     setPage({ all: [...page.all, ...sessions], after });
   };
   const state = (session) => {
-    if (waiting.some((it) => it.session === session)) return "waiting";
-    return live?.find((run) => run.session === session && run.live)?.status;
+    if (session.questions || waiting.some((it) => it.session === session.session)) return "waiting";
+    return live?.find((run) => run.session === session.session && run.live)?.status;
   };
   return html`<div class="column">
     <form role="search" onSubmit=${(event) => event.preventDefault()}>
@@ -53,8 +53,8 @@ export function Sessions({ query }) {
       <ul class="rows">
       ${page.all.map((it) => html`<li key=${it.session}><a class="row" href=${link("session", it.session)}>
         <span class="clip"><span class="title">${it.title ?? it.session}</span> ${it.title && html`<span class="quiet">${it.session}</span>`}</span>
-        <span class="bar">${state(it.session) && html`<${Badge} word=${state(it.session)} />`}<span class="figures">
-          ${plural(it.runs, "run")} · ${ago(it.updated)}</span></span>
+        <span class="bar">${state(it) && html`<${Badge} word=${state(it)} />`}<span class="figures">
+          ${plural(it.runs, "run")} · ${it.usage && used(it.usage) ? `${used(it.usage)} · ` : ""}${ago(it.updated)}</span></span>
         <span class="below figures clip">${it.agents.join(", ")} · ${plural(it.entries, "entry", "entries")}</span>
       </a></li>`)}</ul></section>`}
     ${page.after && html`<div class="bar"><button onClick=${more}>Show more</button></div>`}

@@ -174,7 +174,7 @@ async fn runs_are_started_answered_and_followed_where_nothing_runs() {
     let listed = async |query: &str| client.get(&format!("/api/runs?{query}")).await.json()["runs"].clone();
     let second = client.start(&json!({"input": "Hi."})).await;
     let all = listed("").await;
-    assert_eq!((&all[0]["run"], &all[1]["run"], &all[1]["answer"]), (&second["run"], &run["run"], &json!("Refunded.")));
+    assert_eq!((&all[0]["run"], &all[1]["run"], &all[1]["status"]), (&second["run"], &run["run"], &json!("finished")));
     assert_eq!(listed("session=s").await.as_array().map(Vec::len), Some(1));
     assert_eq!(listed("limit=1").await.as_array().map(Vec::len), Some(1));
 }

@@ -18,12 +18,26 @@ async fn sessions_are_listed_searched_titled_and_deleted() {
             sessions.as_array().expect("a list").iter().map(|s| s["session"].as_str().expect("a name").to_owned());
         names.collect::<Vec<_>>()
     };
-    assert_eq!(names("").await, ["a/garden", "b"]);
+    assert_eq!(names("").await, ["b", "a/garden"], "the most recently active first");
     assert_eq!(names("?q=BEES").await, ["a/garden"]);
     assert_eq!(names("?q=nothing").await, Vec::<String>::new());
     let page = client.get("/api/sessions?limit=1").await.json();
-    assert_eq!(page["after"], "a/garden");
-    assert_eq!(names("?limit=1&after=a%2Fgarden").await, ["b"]);
+    let after = page["after"].as_str().expect("more").replace('/', "%2F");
+    assert_eq!(names(&format!("?limit=1&after={after}")).await, ["a/garden"]);
+    assert_eq!(client.get("/api/sessions?after=x").await.status, 400);
+
+    let labelled = json!({"ticket": "A-17", "colour": "red"});
+    let answer = client.answer(client.json(Method::PUT, "/api/sessions/a%2Fgarden/metadata", &labelled)).await;
+    assert_eq!(answer.status, 204, "{}", answer.text);
+    assert_eq!(names("?metadata=ticket:A-17,colour:red").await, ["a/garden"]);
+    assert_eq!(names("?metadata=ticket:A-18").await, Vec::<String>::new());
+    assert_eq!(names("").await, ["a/garden", "b"], "the change of metadata is an activity");
+    assert_eq!(client.get("/api/sessions/a%2Fgarden").await.json()["metadata"], labelled);
+    assert_eq!(client.get("/api/sessions/a%2Fgarden").await.json()["state"], json!({}));
+    for bad in [json!({"a:b": "c"}), json!({"": "c"}), json!({"a": 1}), json!({"a": "x".repeat(501)})] {
+        let answer = client.answer(client.json(Method::PUT, "/api/sessions/b/metadata", &bad)).await;
+        assert_eq!(answer.status, 400, "{bad}");
+    }
 
     let titled =
         client.answer(client.json(Method::PUT, "/api/sessions/b/title", &json!({"title": "A greeting"}))).await;
@@ -64,6 +78,41 @@ async fn entries_come_in_pages_and_a_session_as_a_file() {
             && page.headers["content-disposition"] == "attachment; filename=\"session.html\""
     );
     assert_eq!(file("pdf").await.status, 400);
+}
+
+#[tokio::test]
+async fn pages_of_entries_are_bounded_in_bytes_and_exports_are_streamed() {
+    let large = "x".repeat(3 << 20);
+    let serving = Serving::of(support([&*large, &*large, "End."].map(Turn::text))).await;
+    let client = serving.client();
+    for input in ["One.", "Two.", "Three."] {
+        client.run(&json!({"input": input, "session": "garden"})).await;
+    }
+    let (mut count, mut after, mut pages) = (0, json!(0), 0);
+    while !after.is_null() {
+        let page = client.get(&format!("/api/sessions/garden/entries?after={after}&limit=5000")).await;
+        assert!(page.text.len() < 9 << 20, "{}", page.text.len());
+        let page = page.json();
+        count += page["entries"].as_array().expect("a list").len();
+        (after, pages) = (page["after"].clone(), pages + 1);
+    }
+    assert!(pages > 1, "{pages}");
+    let lines = client.get("/api/sessions/garden/export").await;
+    assert!(!lines.headers.contains_key("content-length"), "its length is not known in advance");
+    assert_eq!(lines.text.lines().count(), count);
+}
+
+#[tokio::test]
+async fn entries_and_exports_hide_the_notes_of_the_server() {
+    let serving = Serving::of(support([call("c1", "A-1"), Turn::text("Hello.")])).await;
+    let client = serving.client();
+    let run = json!({"input": "Refund A-1.", "session": "garden", "params": {"max_tokens": 9}});
+    assert_eq!(client.run(&run).await["status"], "waiting");
+    for path in ["", "/entries", "/export"] {
+        let shown = client.get(&format!("/api/sessions/garden{path}")).await;
+        assert_eq!(shown.status, 200);
+        assert!(!shown.text.contains("agent-server/"), "{path}: {}", shown.text);
+    }
 }
 
 #[tokio::test]
