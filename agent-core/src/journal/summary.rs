@@ -355,7 +355,8 @@ pub(super) async fn recent(journal: &(impl Journal + ?Sized), query: &SessionQue
         }
         summary.questions = runs.iter().map(|run| run.questions.len() as u64).sum();
         let (info, named) = (&summary.info, query.agents.as_ref());
-        let has_agent = named.is_none_or(|named| info.agents.iter().any(|agent| named.iter().any(|one| **one == **agent)));
+        let has_agent =
+            named.is_none_or(|named| info.agents.iter().any(|agent| named.iter().any(|one| **one == **agent)));
         let of_user = |user: &String| runs.iter().any(|run| run.user.as_deref() == Some(user));
         let has_metadata = query.metadata.iter().all(|(key, value)| info.metadata.get(key) == Some(value));
         let is_later = |(active, session): &(u64, String)| (info.active, &summary.session) < (*active, session);

@@ -48,8 +48,8 @@ use agent_core::{
 #[cfg(feature = "queue")]
 pub use self::queues::*;
 pub use self::{
-    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, summaries::*, upkeep::*,
-    vectors::*, writers::*,
+    content::*, failures::*, ledgers::*, memories::*, messages::*, order::*, sample::every_kind, summaries::*,
+    upkeep::*, vectors::*, writers::*,
 };
 
 /// Generates one test per claim of the [suite](crate::conformance).

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{
     ExitReason, Journal, Question, Result, RunIds, Usage, async_trait,
     journal::{
-        EDITED, Entry, EntryBody, JournalWriter, METADATA, RunQuery, RunStatus, RunSummary, SessionQuery, SessionSummary,
+        EDITED, Entry, EntryBody, JournalWriter, METADATA, RunQuery, RunStatus, RunSummary, SessionQuery,
+        SessionSummary,
     },
     run::checkpoint::RunState,
 };
@@ -144,7 +145,13 @@ pub async fn a_run_is_summarised_through_its_life(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "t/one", "a").await;
     let run = Script { writer: &*writer, ids, time: &time };
     run.resume().await;
-    run.write([EntryBody::Answered { id: "c1/approval".into(), answer: json!(true), by: None, digest: "r.a.0".into() }]).await;
+    run.write([EntryBody::Answered {
+        id: "c1/approval".into(),
+        answer: json!(true),
+        by: None,
+        digest: "r.a.0".into(),
+    }])
+    .await;
     agrees(&journal, "answered").await;
     run.end(RunStatus::Paused).await;
     agrees(&journal, "paused").await;

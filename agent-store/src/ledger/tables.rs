@@ -138,12 +138,7 @@ impl Tables {
 
 /// Settles the reservations of processes that did not renew them in time, nor for `patience` after
 /// that was noticed.
-fn bury(
-    transaction: &Transaction<'_>,
-    own: &str,
-    suspects: &mut Suspects,
-    patience: Duration,
-) -> rusqlite::Result<()> {
+fn bury(transaction: &Transaction<'_>, own: &str, suspects: &mut Suspects, patience: Duration) -> rusqlite::Result<()> {
     let sql = "SELECT name, dead_at FROM owner WHERE dead_at < ?1 AND name <> ?2";
     let mut late = transaction.prepare_cached(sql)?;
     let late = late.query_map(params![now(), own], |row| Ok((row.get(0)?, row.get(1)?)))?;

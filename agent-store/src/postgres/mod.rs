@@ -152,7 +152,8 @@ impl PostgresJournal {
                     return Ok(());
                 }
                 let location = self.0.readers.location().clone();
-                let rebuilding = self.0.thread.runtime().spawn(async move { project::rebuild(&location, &names).await });
+                let rebuilding =
+                    self.0.thread.runtime().spawn(async move { project::rebuild(&location, &names).await });
                 rebuilding.await.map_err(|_| thread_ended())??;
             }
         };

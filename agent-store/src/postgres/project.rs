@@ -120,7 +120,8 @@ impl Projecting {
         let (session, key) = (at.session.as_bytes(), &short(at.run)[..]);
         let (epoch, run, time) = (at.epoch, at.run.as_bytes(), at.time.cast_signed());
         let send = async |query: &Query, more: &[Parameter<'_>]| {
-            let values: Vec<Parameter<'_>> = [&epoch as Parameter<'_>, &session].into_iter().chain(more.iter().copied()).collect();
+            let values: Vec<Parameter<'_>> =
+                [&epoch as Parameter<'_>, &session].into_iter().chain(more.iter().copied()).collect();
             query.rows(client, &values).await.map(drop)
         };
         match change {

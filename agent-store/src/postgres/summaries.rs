@@ -191,7 +191,8 @@ fn run(row: &Row) -> Result<RunSummary> {
     (run.error, run.undone, run.incomplete) = (optional(7)?, row.get(8), row.get(9));
     run.usage = usage_of(|at| Ok::<_, Error>(row.get(12 + at)))?;
     run.steps = u32::try_from(row.get::<_, i64>(11)).unwrap_or(u32::MAX);
-    let damaged = |e| Error::new(ErrorKind::Store, "a summary cannot be decoded: rebuild the projection").with_source(e);
+    let damaged =
+        |e| Error::new(ErrorKind::Store, "a summary cannot be decoded: rebuild the projection").with_source(e);
     let outcome = row.get::<_, Option<&str>>(5).map(serde_json::from_str).transpose();
     run.status = outcome.map_err(damaged)?;
     let bodies = row.get::<_, Option<Vec<&str>>>(10).unwrap_or_default();

@@ -47,7 +47,8 @@ impl Tables<'_> {
                 self.execute(sql, &[&at.run])
             }
             Change::Ended { status, outcome, is_edit, usage, steps, error } => {
-                let columns = (8..).zip(USAGE).map(|(n, column)| format!("{column} = ?{n}")).collect::<Vec<_>>().join(", ");
+                let columns =
+                    (8..).zip(USAGE).map(|(n, column)| format!("{column} = ?{n}")).collect::<Vec<_>>().join(", ");
                 let sql = format!(
                     "UPDATE run SET status = ?2, outcome = ?3, is_edit = ?4, ended = ?5, error = ?6, steps = coalesce(?7, steps),
                          {columns} WHERE id = ?1"
@@ -110,7 +111,10 @@ impl Tables<'_> {
             self.execute(&format!("DELETE FROM {table} WHERE session = ?1"), &[&session])?;
         }
         self.execute("UPDATE run SET seq = NULL, is_root = 0, superseded = 0 WHERE session = ?1", &[&session])?;
-        self.execute("UPDATE session SET active = 0, metadata = NULL, space = ?2 WHERE id = ?1", &[&session, &space(name)])?;
+        self.execute(
+            "UPDATE session SET active = 0, metadata = NULL, space = ?2 WHERE id = ?1",
+            &[&session, &space(name)],
+        )?;
         let sql = "SELECT entry.seq, run.name, entry.time, entry.version, entry.body, entry.parts, entry.id, entry.run
                    FROM entry JOIN run ON run.id = entry.run WHERE entry.session = ?1 ORDER BY entry.seq";
         let mut entries = self.connection.prepare_cached(sql)?;

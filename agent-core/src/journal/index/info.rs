@@ -5,10 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::journal::{
-    Entry, EntryBody, Journal, METADATA, each_entry,
-    summary::metadata_of,
-};
+use crate::journal::{Entry, EntryBody, Journal, METADATA, each_entry, summary::metadata_of};
 
 /// Metadata of a session: the facts known without its content.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -68,7 +68,10 @@ async fn metadata(
 ) -> Result<StatusCode, ApiError> {
     caller.require(Scope::Run)?;
     let is_short = |(key, value): (&String, &String)| {
-        (1..=LONGEST_KEY).contains(&key.len()) && !key.contains([':', ',']) && value.len() <= LONGEST_VALUE && !value.contains(',')
+        (1..=LONGEST_KEY).contains(&key.len())
+            && !key.contains([':', ','])
+            && value.len() <= LONGEST_VALUE
+            && !value.contains(',')
     };
     if pairs.len() > PAIRS || !pairs.iter().all(is_short) {
         return Err(ApiError::invalid(format!(

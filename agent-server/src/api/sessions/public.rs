@@ -221,8 +221,7 @@ mod tests {
         let public = json!({"agent-server-of-mine": 2, "mine": null});
         let changed = |globals: &Value| json!({"state_changed": {"globals": globals}});
         assert_eq!(shown(&changed(&globals)), changed(&public));
-        let anchored =
-            |globals: &Value| json!({"anchored": {"anchor": {"globals": globals, "open": [{"state": {"globals": globals}}]}}});
+        let anchored = |globals: &Value| json!({"anchored": {"anchor": {"globals": globals, "open": [{"state": {"globals": globals}}]}}});
         assert_eq!(shown(&anchored(&globals)), anchored(&public));
         let runs = |user: &str| json!({"anchored": {"anchor": {"agents": {"a": {"runs": [{"user": user}, {}]}}}}});
         assert_eq!(shown(&runs("teapots/ada")), runs("ada"));

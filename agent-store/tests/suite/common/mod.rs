@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     Error, ErrorKind, Journal, Message, Result,
-    journal::{
-        Entry, EntryBody, JournalWriter, RunQuery, RunSummary, SessionInfo, SessionQuery, SessionSummary,
-    },
+    journal::{Entry, EntryBody, JournalWriter, RunQuery, RunSummary, SessionInfo, SessionQuery, SessionSummary},
 };
 use agent_store::conformance::every_kind;
 
