@@ -14,6 +14,7 @@
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web, APIs and servers of tools (MCP), agents elsewhere | `a2a`, `acp`, `container`, `e2b`, `macros`, `json-schema`, `mcp`, `openapi`, `plugins`, `sandbox`, `skills`, `web`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `code`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
+//! | [`team`] | teams: a leader, members, a task board, messages; patterns over agents | `team` |
 //! | `config` | agents as files | `files` |
 //! | `testing` | a scripted model and a recorded hook trace | `testing` |
 //!
@@ -47,6 +48,8 @@ pub use agent_llm as llm;
 #[cfg(feature = "middleware")]
 pub use agent_middleware as middleware;
 pub use agent_store as store;
+#[cfg(feature = "team")]
+pub use agent_team as team;
 pub use agent_tools as tools;
 
 /// The page of `agent_core` shows the hooks as authors write them.

@@ -1,0 +1,172 @@
+//! One turn of a member: a run of its agent, started, resumed or found at its end.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use agent_core::{
+    Answer, Budget, Checkpoint, Error, ErrorKind, ExitReason, History, Message, Question, Result, RunEnd, RunRequest,
+    Usage, WhenBusy, WhenWaiting,
+    journal::{RunRecord, RunStatus},
+};
+use agent_exec::Agent;
+
+use super::Control;
+use crate::{
+    log::TeamLog,
+    member::{LEADER, Turn, TurnEnd},
+    parts::member_session,
+    tools::Seat,
+};
+
+/// Options of the requests of all turns.
+#[derive(Clone)]
+pub(super) struct TurnOptions {
+    pub(super) budget: Option<Budget>,
+    pub(super) user: Option<Arc<str>>,
+    pub(super) traceparent: Option<Arc<str>>,
+    pub(super) stream: Option<bool>,
+    pub(super) allow_changed: bool,
+}
+
+/// Outcome of a turn.
+pub(super) enum TurnOutcome {
+    Ended(TurnEnd, Usage),
+    /// The run waits for answers. `used` are the questions whose answers it received.
+    Asked {
+        questions: Vec<Question>,
+        used: Vec<String>,
+    },
+    /// The run was paused or cancelled, and can be resumed.
+    Left,
+}
+
+/// What the member's session says about the run of a turn.
+struct Found {
+    record: Option<RunRecord>,
+    /// The run's checkpoint, if it can be resumed.
+    checkpoint: Option<Checkpoint>,
+    /// The conversation after the run.
+    history: History,
+}
+
+/// Drives the run of a turn to its end. The run is started once: if the member's session has it, it is
+/// resumed, or its end is read.
+///
+/// # Errors
+/// The errors of the stores and of the configuration. All other errors of the run are outcomes.
+pub(super) async fn run(
+    agent: Agent,
+    log: Arc<TeamLog>,
+    member: Arc<str>,
+    turn: Turn,
+    options: TurnOptions,
+    control: Control,
+) -> Result<TurnOutcome> {
+    let session = member_session(log.session(), &member);
+    let found = find(&agent, &log, &session, &turn.run).await?;
+    if let Some(record) = &found.record {
+        match &record.status {
+            Some(RunStatus::Finished(reason)) => {
+                let end = TurnEnd::Finished { reason: reason.clone(), text: last_text(&found.history) };
+                return Ok(TurnOutcome::Ended(end, record.usage));
+            }
+            Some(RunStatus::Failed) => {
+                let error = record.error.clone().unwrap_or_else(|| "the run failed".to_owned());
+                return Ok(TurnOutcome::Ended(TurnEnd::Failed { error }, record.usage));
+            }
+            _ => {}
+        }
+    }
+    let (request, used) = match found.record {
+        None => (RunRequest::new(turn.input(*member == *LEADER)).session(session).run_id(turn.run.clone()), Vec::new()),
+        Some(_) => {
+            let answers = answers(&turn, found.checkpoint.as_ref());
+            let used = answers.keys().cloned().collect();
+            (RunRequest::recover_with(session, answers), used)
+        }
+    };
+    let seat = Seat { log: log.clone(), member: member.clone(), run: turn.run.clone() };
+    let request = with_options(request, options).resource(seat);
+    let mut run = agent.start(request);
+    let handle = run.handle();
+    let watched = handle.clone();
+    log.watchers().turn_began(&member, move || watched.events());
+    let (mut is_cancelled, mut is_paused) = (false, false);
+    let end = loop {
+        tokio::select! {
+            biased;
+            end = &mut run => break end,
+            () = control.cancel.cancelled(), if !is_cancelled => {
+                is_cancelled = true;
+                handle.cancel();
+            }
+            () = control.pause.cancelled(), if !is_paused => {
+                is_paused = true;
+                handle.pause();
+            }
+        }
+    };
+    outcome(end, &turn, used)
+}
+
+/// Reads what the member's session has of a run.
+async fn find(agent: &Agent, log: &TeamLog, session: &str, run: &str) -> Result<Found> {
+    let index = log.journal().index(session).await?;
+    Ok(index.look(|index| Found {
+        record: index.run(run).map(|(_, record)| record.clone()),
+        checkpoint: index.unfinished(agent.name()),
+        history: index.history_after(run).unwrap_or_default(),
+    }))
+}
+
+/// The answers that were given to questions which the run still asks.
+fn answers(turn: &Turn, checkpoint: Option<&Checkpoint>) -> BTreeMap<String, Answer> {
+    let asked = checkpoint.map(|checkpoint| checkpoint.questions.as_slice()).unwrap_or_default();
+    let is_asked = |id: &str| asked.iter().any(|question| question.id == id);
+    turn.answers.iter().filter(|(id, _)| is_asked(id)).map(|(id, answer)| (id.clone(), answer.clone())).collect()
+}
+
+fn with_options(mut request: RunRequest, options: TurnOptions) -> RunRequest {
+    request.budget = options.budget;
+    request.user = options.user;
+    request.traceparent = options.traceparent;
+    request.stream = options.stream;
+    request.despite_changes = options.allow_changed;
+    // The process that died may hold the member's session until its lease expires.
+    request.when_busy(WhenBusy::Queue { limit: 1 }).when_waiting(WhenWaiting::Supersede)
+}
+
+fn outcome(end: Result<RunEnd>, turn: &Turn, used: Vec<String>) -> Result<TurnOutcome> {
+    Ok(match end {
+        Ok(RunEnd::Finished(finished)) => {
+            let end = TurnEnd::Finished { reason: finished.reason, text: last_text(&finished.history) };
+            TurnOutcome::Ended(end, finished.tree_usage)
+        }
+        Ok(RunEnd::Interrupted(checkpoint)) => TurnOutcome::Asked { questions: checkpoint.questions, used },
+        Ok(_) => TurnOutcome::Left,
+        // The run still waits.
+        Err(e) if e.kind() == ErrorKind::AnswerRefused => {
+            TurnOutcome::Asked { questions: turn.questions.clone(), used }
+        }
+        Err(e) if e.kind() == ErrorKind::Limit && e.context("budget").is_some() => {
+            TurnOutcome::Ended(TurnEnd::Finished { reason: ExitReason::Budget, text: String::new() }, usage(&e))
+        }
+        Err(e) if is_of_team(e.kind()) => return Err(e),
+        Err(e) => TurnOutcome::Ended(TurnEnd::Failed { error: e.message().to_owned() }, usage(&e)),
+    })
+}
+
+/// True for an error that is no failure of the member: the team's run fails, and can be resumed.
+fn is_of_team(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Store | ErrorKind::Busy | ErrorKind::Config | ErrorKind::Stale | ErrorKind::Cancelled)
+}
+
+fn usage(e: &Error) -> Usage {
+    e.checkpoint().map(|checkpoint| checkpoint.usage).unwrap_or_default()
+}
+
+/// The last text of the model since the last user message.
+fn last_text(history: &History) -> String {
+    let since = history.iter().rev().take_while(|message| !matches!(message, Message::User(_)));
+    let last = since.filter_map(Message::as_assistant).find(|message| message.has_text());
+    last.map(agent_core::AssistantMessage::text).unwrap_or_default()
+}

@@ -1,0 +1,8 @@
+//! Tests of teams.
+
+mod common;
+mod control;
+mod ends;
+mod questions;
+mod recovery;
+mod running;
