@@ -7,11 +7,16 @@ mod mode;
 mod partial;
 mod plain;
 
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    marker::PhantomData,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use agent_core::{
-    Chunk, Error, ErrorKind, Exit, ExitReason, FinishReason, Message, Middleware, Model, ModelNext, ModelRequest,
-    ModelResponse, Placement, Result, Retry, RunCx, Verdict, async_trait,
+    Chunk, Error, ErrorKind, EventKind, Exit, ExitReason, FinishReason, Message, Middleware, Model, ModelNext,
+    ModelRequest, ModelResponse, Placement, Result, Retry, RunCx, Verdict, async_trait,
 };
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -29,6 +34,9 @@ use crate::schema;
 /// answer is invalid, the model gets a list of all problems and answers again, at most
 /// [`retries`](Self::retries) times; if the last answer is invalid too, the call fails with
 /// [`ErrorKind::InvalidAnswer`], which holds the text.
+///
+/// With [`AnswerMode::Auto`], a schema that the provider refuses to enforce costs one request: the
+/// model is then asked by a tool, or in the prompt, and so it is for the rest of the process.
 ///
 /// # On an agent
 ///
@@ -80,6 +88,8 @@ pub struct Structured<T = Value> {
     mode: AnswerMode,
     retries: u32,
     accept: Accept,
+    /// Names of models whose providers refused the schema.
+    refused: Arc<Mutex<BTreeSet<String>>>,
     of: PhantomData<fn() -> T>,
 }
 
@@ -122,7 +132,7 @@ impl<T: DeserializeOwned + 'static> Structured<T> {
     fn build(name: &str, description: Option<String>, schema: Value) -> Result<Self> {
         let form = Arc::new(Form::new(name, description, schema)?);
         let accept = Arc::new(|value: &Value| T::deserialize(value).map(drop).map_err(|e| e.to_string()));
-        Ok(Self { form, mode: AnswerMode::Auto, retries: 1, accept, of: PhantomData })
+        Ok(Self { form, mode: AnswerMode::Auto, retries: 1, accept, refused: Arc::default(), of: PhantomData })
     }
 
     /// Adds a custom check. The model receives its error message together with the schema
@@ -200,12 +210,19 @@ impl<T> Structured<T> {
         req: ModelRequest,
         ask: impl Fn(ModelRequest) -> F + Send + Sync,
     ) -> Result<ModelResponse> {
-        let mode = self.mode.choose(req.model.as_deref(), &self.form);
-        let ask = async |mut req: ModelRequest| {
+        let mut mode = self.choose(&req);
+        let ask = async |mut req: ModelRequest, mode: AnswerMode| {
             mode.ask(&self.form, &mut req)?;
             ask(req).await.map(settled)
         };
-        let mut response = ask(req.clone()).await?;
+        let mut response = match ask(req.clone(), mode).await {
+            Err(refused) if self.mode == AnswerMode::Auto && mode == AnswerMode::Native && is_about_form(&refused) => {
+                self.remember(&req, &refused);
+                mode = self.choose(&req);
+                ask(req.clone(), mode).await?
+            }
+            first => first?,
+        };
         for _ in 0..self.retries {
             let Err(refused) = self.judge(&response)? else { return Ok(response) };
             let mut again = req.clone();
@@ -215,13 +232,34 @@ impl<T> Structured<T> {
             again.messages.push(Message::user(mode.correction(&refused.problems)))?;
             again.sink.push(Chunk::Restart)?;
             let used = response.usage;
-            response = ask(again).await?;
+            response = ask(again, mode).await?;
             response.usage += used;
         }
         match self.judge(&response)? {
             Ok(()) => Ok(response),
             Err(refused) => Err(refused.into_error()),
         }
+    }
+
+    /// Returns the method for this request: another than [`AnswerMode::Native`] if the model's
+    /// provider refused the schema before.
+    fn choose(&self, req: &ModelRequest) -> AnswerMode {
+        let is_refused = self.refused().contains(&name_of(req));
+        self.mode.choose(req.model.as_deref(), &self.form, !is_refused)
+    }
+
+    /// Remembers that the provider of the request's model refuses the schema.
+    fn remember(&self, req: &ModelRequest, refused: &Error) {
+        self.refused().insert(name_of(req));
+        let message = format!(
+            "the provider refused the schema of the answer, which the model is asked for otherwise: {}",
+            refused.message()
+        );
+        req.cx.emit(EventKind::Warning { message });
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks a response: `Ok(Ok(()))` if the answer is valid or the response calls tools.
@@ -248,6 +286,29 @@ impl<T> Structured<T> {
             }
         }
     }
+}
+
+fn name_of(req: &ModelRequest) -> String {
+    req.model.as_ref().map(|info| format!("{}:{}", info.provider, info.name)).unwrap_or_default()
+}
+
+/// Returns true if the provider refused a request because of the schema of the answer: too large or
+/// complex to compile, a keyword that it does not support, or no schemas at all.
+fn is_about_form(refused: &Error) -> bool {
+    const WORDS: [&str; 10] = [
+        "schema",
+        "response_format",
+        "responseformat",
+        "output_format",
+        "output_config",
+        "structured output",
+        "text.format",
+        "json mode",
+        "grammar",
+        "optional parameters",
+    ];
+    let said = refused.message().to_lowercase();
+    refused.kind() == ErrorKind::InvalidRequest && WORDS.iter().any(|word| said.contains(word))
 }
 
 #[async_trait]
@@ -282,6 +343,7 @@ impl<T> Clone for Structured<T> {
             mode: self.mode,
             retries: self.retries,
             accept: self.accept.clone(),
+            refused: self.refused.clone(),
             of: PhantomData,
         }
     }

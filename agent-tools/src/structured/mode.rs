@@ -37,9 +37,10 @@ pub enum AnswerMode {
 }
 
 impl AnswerMode {
-    pub(super) fn choose(self, info: Option<&ModelInfo>, form: &Form) -> Self {
+    /// Returns the method for a model; `enforces` is false if its provider refused the schema.
+    pub(super) fn choose(self, info: Option<&ModelInfo>, form: &Form, enforces: bool) -> Self {
         match (self, info) {
-            (Self::Auto, Some(info)) if info.json_schema && form.is_plain => Self::Native,
+            (Self::Auto, Some(info)) if info.json_schema && form.is_plain && enforces => Self::Native,
             (Self::Auto, Some(info)) if !info.tools => Self::Prompt,
             (Self::Auto, _) => Self::Tool,
             (chosen, _) => chosen,

@@ -1,7 +1,7 @@
 //! Requests for structured output, and their streamed answers.
 
 use agent_core::{
-    AssistantMessage, Block, Chunk, ErrorKind, FinishReason, ModelParams, ToolChoice, ToolSpec,
+    AssistantMessage, Block, Chunk, Error, ErrorKind, FinishReason, ModelParams, Retry, ToolChoice, ToolSpec,
     model::{Effort, MessageBuilder},
     testing::Turn,
 };
@@ -127,4 +127,26 @@ async fn the_answer_can_be_read_while_it_is_being_said() {
     assert_eq!(partial.parse::<City>().expect("whole").people, 134_000);
     partial.chunk(&Chunk::Restart);
     assert_eq!(partial.value(), None);
+}
+
+#[tokio::test]
+async fn a_schema_that_the_provider_refuses_is_asked_for_by_tool_from_then_on() {
+    for said in [
+        "Invalid schema for response_format 'City': Expected at most 5000 object properties.",
+        "output_format.schema: Schemas contains too many optional parameters (30), which would make grammar compilation inefficient.",
+    ] {
+        let refusal = Turn::error(move || Error::new(ErrorKind::InvalidRequest, said).with_retry(Retry::Permanent));
+        let model = model([refusal, by_tool(), by_tool()], info().with_json_schema());
+        let cities = cities();
+        for _ in 0..2 {
+            assert_eq!(cities.call(&model, ask()).await.expect("answers").value, bern(), "{said}");
+        }
+        let by_schema: Vec<_> = model.requests().iter().map(|seen| seen.params.output.is_some()).collect();
+        assert_eq!(by_schema, [true, false, false], "{said}");
+    }
+    let said = "Invalid value for 'temperature'";
+    let refusal = Turn::error(move || Error::new(ErrorKind::InvalidRequest, said).with_retry(Retry::Permanent));
+    let model = model([refusal], info().with_json_schema());
+    assert_eq!(cities().call(&model, ask()).await.expect_err("refused").kind(), ErrorKind::InvalidRequest);
+    assert_eq!(model.calls(), 1);
 }
