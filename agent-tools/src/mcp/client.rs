@@ -137,6 +137,7 @@ impl Client {
                 told.remove(run);
             }
             Some(error) if told.insert(run.clone()) => {
+                tracing::warn!(server = self.name(), %error, "the tools of an MCP server are left out");
                 cx.emit(EventKind::Warning { message: format!("{} Its tools are left out.", error.message()) });
             }
             Some(_) => {}
@@ -161,10 +162,7 @@ impl Toolset for Client {
         }
         self.report(cx, known.as_ref().err().filter(|error| error.kind().is_told()));
         match known {
-            Err(error) if error.kind().is_told() && !self.link.settings.required => {
-                tracing::debug!(server = self.name(), %error, "the tools of an MCP server are left out");
-                Ok(Vec::new())
-            }
+            Err(error) if error.kind().is_told() && !self.link.settings.required => Ok(Vec::new()),
             known => known,
         }
     }

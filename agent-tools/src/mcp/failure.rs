@@ -127,7 +127,17 @@ fn hidden(settings: &Settings, error: &(dyn StdError + 'static)) -> String {
         let secret = [url.query(), url.password(), Some(url.username()).filter(|name| !name.is_empty())];
         text = secret.into_iter().flatten().fold(text, |text, secret| text.replace(secret, "..."));
     }
-    short(&text)
+    short(plain(&text))
+}
+
+/// Removes what the client library puts around an error: `Send message error Transport [types]
+/// error: ..., when send initialize request`.
+fn plain(text: &str) -> &str {
+    let inner = text
+        .split_once("] error: ")
+        .filter(|(before, _)| before.contains("Transport ["))
+        .map_or(text, |(_, rest)| rest);
+    inner.rsplit_once(", when ").map_or(inner, |(before, _)| before)
 }
 
 /// Truncates a text.

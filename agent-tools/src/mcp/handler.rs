@@ -245,3 +245,17 @@ impl ClientHandler for Handler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_logs_a_bounded_number_of_messages_per_minute() {
+        let news = News::default();
+        let logged = || (0..2 * LOGGED).filter(|_| news.may_log("s")).count();
+        assert_eq!(logged(), LOGGED as usize);
+        tokio::time::advance(MINUTE).await;
+        assert_eq!(logged(), LOGGED as usize, "each minute anew");
+    }
+}
