@@ -23,6 +23,10 @@ const PASSED_ON_WINDOWS: &[&str] =
 #[cfg(feature = "mcp")]
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Interval at which a program that is to exit is checked.
+#[cfg(feature = "mcp")]
+const POLL: Duration = Duration::from_millis(10);
+
 /// Maximum of bytes that are logged per line of standard error.
 const LOGGED: u64 = 4096;
 
@@ -64,13 +68,33 @@ impl Process {
     /// Returns true while the program runs.
     #[cfg(feature = "acp")]
     pub(crate) fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        !self.has_exited()
     }
 
     /// Waits a moment for the program to exit, and kills it.
     #[cfg(feature = "mcp")]
     pub(crate) async fn end(mut self) {
-        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        let exited = async {
+            while !self.has_exited() {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        let _ = tokio::time::timeout(GRACE, exited).await;
+    }
+
+    /// Returns true once the program has exited. Does not reap it: as long as it is a zombie, no
+    /// other process gets its id, so that killing its group cannot reach another one.
+    #[cfg(target_os = "linux")]
+    fn has_exited(&mut self) -> bool {
+        use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+        let Some(pid) = self.child.id().and_then(|id| i32::try_from(id).ok()) else { return true };
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        !matches!(waitid(Id::Pid(nix::unistd::Pid::from_raw(pid)), flags), Ok(WaitStatus::StillAlive))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
     }
 }
 

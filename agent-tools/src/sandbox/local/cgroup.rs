@@ -31,8 +31,11 @@ pub(super) struct Cgroup(Vec<PathBuf>);
 /// Returns true if groups that limit memory and processes can be created here. Removes remains of
 /// killed applications.
 pub(super) fn is_usable() -> bool {
-    for hierarchy in ["", "memory", "pids"] {
-        for entry in fs::read_dir(Path::new(ROOT).join(hierarchy)).into_iter().flatten().flatten() {
+    let unified = unified_parents();
+    let all =
+        if unified.is_empty() { vec![format!("{ROOT}/memory").into(), format!("{ROOT}/pids").into()] } else { unified };
+    for parent in all {
+        for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
             let age =
                 entry.metadata().and_then(|found| found.modified()).map(|time| time.elapsed().unwrap_or_default());
             if entry.file_name().to_string_lossy().starts_with(PREFIX) && age.is_ok_and(|age| age > LEFT) {
@@ -44,21 +47,55 @@ pub(super) fn is_usable() -> bool {
     Cgroup::new(&Limits::default()).is_ok()
 }
 
+/// Returns the groups of the unified hierarchy in which new groups may be possible: its root, and
+/// the groups around this process, one of which systemd may have delegated to its user. Empty for
+/// the older hierarchies.
+fn unified_parents() -> Vec<PathBuf> {
+    if fs::read_to_string(Path::new(ROOT).join("cgroup.controllers")).is_err() {
+        return Vec::new();
+    }
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    parents(&own)
+}
+
+/// Parses `/proc/self/cgroup`. The root comes first, then the parent of the own group, whose other
+/// members are not this process, then the groups above.
+fn parents(own: &str) -> Vec<PathBuf> {
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let above = Path::new(path).ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+    let root = Path::new(ROOT);
+    [root.to_owned()].into_iter().chain(above.map(|path| root.join(path))).collect()
+}
+
 impl Cgroup {
     /// Creates groups with these limits.
     pub(super) fn new(limits: &Limits) -> io::Result<Self> {
-        let root = Path::new(ROOT);
         let (memory, processes) = (limits.memory.to_string(), limits.processes.to_string());
+        let unified = unified_parents();
+        if unified.is_empty() {
+            let (of_memory, of_processes) = (format!("{ROOT}/memory"), format!("{ROOT}/pids"));
+            let settings = [
+                (Path::new(&of_memory), "memory.limit_in_bytes", &*memory),
+                (Path::new(&of_processes), "pids.max", &*processes),
+            ];
+            return Self::create(&settings);
+        }
+        let mut failed = io::Error::from(io::ErrorKind::NotFound);
+        for parent in &unified {
+            match Self::create(&[(parent, "memory.max", &*memory), (parent, "pids.max", &*processes)]) {
+                Ok(groups) => return Ok(groups),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+
+    /// Creates one group per parent, and writes the limits.
+    fn create(settings: &[(&Path, &str, &str)]) -> io::Result<Self> {
         let name = format!("{PREFIX}{}", new_id());
-        let unified = fs::read_to_string(root.join("cgroup.controllers")).is_ok();
-        let settings: &[(&str, &str, &str)] = if unified {
-            &[("", "memory.max", &memory), ("", "pids.max", &processes)]
-        } else {
-            &[("memory", "memory.limit_in_bytes", &memory), ("pids", "pids.max", &processes)]
-        };
         let mut groups = Self(Vec::new());
-        for (hierarchy, file, limit) in settings {
-            let group = root.join(hierarchy).join(&name);
+        for (parent, file, limit) in settings {
+            let group = parent.join(&name);
             if !groups.0.contains(&group) {
                 fs::create_dir(&group)?;
                 groups.0.push(group.clone());
@@ -121,5 +158,27 @@ impl Drop for Cgroup {
             // Killed processes leave the group a moment later.
             thread::sleep(PAUSE);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_tried_at_the_root_and_around_the_own_group() {
+        let own = "1:name=systemd:/x\n0::/user.slice/user-1000.slice/app.slice/run-1.scope\n";
+        let shown: Vec<_> = parents(own).iter().map(|path| path.display().to_string()).collect();
+        let below = |path: &str| format!("{ROOT}{path}");
+        assert_eq!(
+            shown,
+            [
+                below(""),
+                below("/user.slice/user-1000.slice/app.slice"),
+                below("/user.slice/user-1000.slice"),
+                below("/user.slice")
+            ]
+        );
+        assert_eq!(parents("0::/\n"), [PathBuf::from(ROOT)]);
     }
 }
