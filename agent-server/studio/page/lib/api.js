@@ -1,4 +1,5 @@
 // Client for the Runs API of the server that this page was loaded from.
+import { parse } from "./exact.js";
 import { framesOf } from "./sse.js";
 
 const KEY = "agent-studio-key";
@@ -46,7 +47,7 @@ async function refusal(response) {
 
 const ask = async (method, path, options) => {
   const response = await send(method, path, options);
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : parse(await response.text());
 };
 
 const get = (path, options) => ask("GET", path, options);

@@ -1,6 +1,8 @@
 // Parsing of messages in the journal's form: `{"user": {..}}`, `{"assistant": {..}}`,
 // `{"tool": {..}}`, `{"system": {..}}`.
 
+import { parse } from "./exact.js";
+
 export const role = (message) => Object.keys(message)[0];
 
 export const content = (message) => message[role(message)];
@@ -28,7 +30,7 @@ export const outputText = (output) => textOf((output?.parts ?? []).map(piece));
 /** Pretty-prints JSON text; any other text stays unchanged. */
 export function pretty(json) {
   try {
-    return JSON.stringify(typeof json === "string" ? JSON.parse(json) : json, null, 2);
+    return JSON.stringify(typeof json === "string" ? parse(json) : json, null, 2);
   } catch {
     return String(json);
   }

@@ -1,4 +1,5 @@
 // A session with live updates: its journal in pages, and the events of the active run.
+import { parse } from "./exact.js";
 import { api } from "./api.js";
 import { MessageBuilder } from "./chunks.js";
 import { Fold } from "./fold.js";
@@ -108,7 +109,7 @@ export class Session {
     };
     for await (const frame of api.events(run, { after: `${this.fold.seq}.0`, of: this.name, signal: this.#stop.signal })) {
       if (frame.event !== "message") break;
-      const { position, ids, kind } = JSON.parse(frame.data);
+      const { position, ids, kind } = parse(frame.data);
       if (position.after === 0) pull().catch(() => {});
       else this.#passing(ids.run_id, kind);
     }

@@ -1,5 +1,6 @@
 // Open questions of runs, with forms to answer them.
 import { api } from "../lib/api.js";
+import { parse } from "../lib/exact.js";
 import { pretty } from "../lib/messages.js";
 import { html, useState } from "../lib/html.js";
 import { link } from "../lib/routes.js";
@@ -139,7 +140,7 @@ function AnyAnswer({ question, send, busy }) {
     event.preventDefault();
     if (isText) return send({ value: text });
     try {
-      return send({ value: JSON.parse(text) });
+      return send({ value: parse(text) });
     } catch (error) {
       return setWrong(`Invalid JSON: ${error.message}.`);
     }
@@ -157,7 +158,7 @@ const FORMS = { approval: Approval, approvals: Approvals, ask_user: AskUser };
 /** Parses a JSON object from a text, or returns the error. */
 function object(text) {
   try {
-    const value = JSON.parse(text);
+    const value = parse(text);
     if (value && typeof value === "object" && !Array.isArray(value)) return { value };
     return { wrong: "Arguments are a JSON object, such as {\"number\": \"A-17\"}." };
   } catch (error) {
