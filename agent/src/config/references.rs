@@ -161,6 +161,8 @@ impl References {
             let (name, default) = name.split_once(":-").map_or((name, None), |(name, default)| (name, Some(default)));
             let value = match (self.value(space, name, dir, sources), default) {
                 (Err(Lost { why, .. }), Some(default)) if !why.starts_with(UNKNOWN) => default.to_owned(),
+                // As in a shell, a variable that is set to nothing has the default, too.
+                (Ok(value), Some(default)) if value.is_empty() && space == "env" => default.to_owned(),
                 (value, _) => value?,
             };
             sources.add(value.len()).map_err(|why| Lost {

@@ -6,6 +6,8 @@ mod write;
 
 use std::{fmt, path::Path, sync::Arc};
 
+use serde_json::Number;
+
 pub(super) use self::{
     node::{Entry, Node, Tree},
     read::read,
@@ -39,6 +41,10 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
+fn is_of_number(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-')
+}
+
 /// A place in a text: a line and a column, both from 1.
 #[derive(Clone)]
 pub(super) struct Place {
@@ -58,6 +64,13 @@ impl Place {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Self { source: source.clone(), line, column }
+    }
+
+    /// Returns the number as it is written here: a version `1.10` is not `1.1`.
+    pub(super) fn number(&self, number: &Number) -> String {
+        let written: String = self.line_text().chars().skip(self.column - 1).take_while(|c| is_of_number(*c)).collect();
+        let is_same = written.parse::<f64>().ok().is_some_and(|value| Some(value) == number.as_f64());
+        if is_same { written } else { number.to_string() }
     }
 
     /// The folder of the file.

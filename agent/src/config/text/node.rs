@@ -119,7 +119,7 @@ impl Node {
     pub(in crate::config) fn scalar(&self) -> Option<String> {
         match &self.tree {
             Tree::Text(text) => Some(text.clone()),
-            Tree::Number(number) => Some(number.to_string()),
+            Tree::Number(number) => Some(self.place.number(number)),
             Tree::Bool(value) => Some(value.to_string()),
             _ => None,
         }

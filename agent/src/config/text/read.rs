@@ -51,7 +51,11 @@ fn parsed(source: &Arc<Source>, format: Format) -> Result<Node, Problem> {
             let read: Result<InYaml, _> = serde_saphyr::from_str_with_options(&source.text, options);
             let node = read.map_err(|error| {
                 let place = error.location().map_or_else(|| Place::start(source), |at| in_yaml(source, at));
-                Problem::new(place, plain(&error.without_snippet().to_string()))
+                let message = plain(&error.without_snippet().to_string());
+                match tab_from(source, place.line).filter(|_| message.contains("tab")) {
+                    Some(place) => Problem::new(place, "the line is indented with a tab: YAML takes spaces only"),
+                    None => Problem::new(place, message),
+                }
             })?;
             node.node(source, 0)
         }
@@ -64,6 +68,14 @@ fn parsed(source: &Arc<Source>, format: Format) -> Result<Node, Problem> {
             node.node(source, 0)
         }
     }
+}
+
+/// Returns the first line from `line` on that is indented with a tab.
+fn tab_from(source: &Arc<Source>, line: usize) -> Option<Place> {
+    let is_indented = |text: &str| text.trim_start_matches(' ').starts_with('\t');
+    let lines = source.text.lines().enumerate().skip(line - 1);
+    let (at, _) = lines.into_iter().find(|(_, text)| is_indented(text))?;
+    Some(Place { source: source.clone(), line: at + 1, column: 1 })
 }
 
 /// The message alone: the place is said by [`Problem`].
@@ -248,6 +260,8 @@ mod tests {
         assert_eq!(node.to_json(), json!({"name": "a/b é", "yes": true, "list": [1, 2.5, null, "x"]}));
         let node = reads("country: no\nversion: 1.10\nquoted: \"5\"", Format::Yaml).expect("YAML");
         assert_eq!(node.to_json(), json!({"country": "no", "version": 1.1, "quoted": "5"}));
+        let version = node.get("version").and_then(Node::scalar);
+        assert_eq!(version.as_deref(), Some("1.10"), "as text, it is what was written");
     }
 
     #[test]
@@ -257,6 +271,7 @@ mod tests {
             ("a: 1\na: 2\n", Format::Yaml, "a:2:1"),
             ("a = 1\nb = \n", Format::Toml, "a:2:"),
             ("", Format::Yaml, "a:1:1"),
+            ("a: b\n\tc: d\n", Format::Yaml, "a:2:1"),
         ] {
             let problem = reads(text, format).expect_err(text);
             assert!(problem.to_string().contains(place), "{problem}");
