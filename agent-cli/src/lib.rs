@@ -4,6 +4,7 @@
 //! program ends), `store`, `telemetry`, `load` (the agent that is meant), `follow` (served agents and their files), `run` (a run, with its
 //! progress and its questions).
 
+mod agents_md;
 #[cfg(feature = "chat")]
 mod chat;
 mod cli;

@@ -12,6 +12,7 @@ use agent::{
 };
 
 use crate::{
+    agents_md::ProjectInstructions,
     cli::Global,
     output::{Paint, plain},
     store, telemetry,
@@ -146,6 +147,9 @@ fn with_options(mut builder: AgentBuilder, global: &Global) -> Result<AgentBuild
     }
     if let Some(system) = &global.system {
         builder = builder.system(system);
+    }
+    if global.agents_md {
+        builder = builder.middleware(ProjectInstructions::of(global.dir.as_deref().unwrap_or(Path::new(".")))?);
     }
     let tools = tools(global)?;
     if !tools.is_empty() {

@@ -81,6 +81,9 @@ pub(crate) struct Global {
     /// Add a shell in a sandbox of the directory, and ask before each command
     #[arg(long, global = true, requires = "dir", help_heading = "The agent")]
     pub(crate) shell: bool,
+    /// Add the AGENTS.md files of the directory, up to its repository, to the system prompt
+    #[arg(long, global = true, help_heading = "The agent")]
+    pub(crate) agents_md: bool,
     /// Set a variable of the agent's file
     #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = assigned, help_heading = "The agent")]
     pub(crate) set: Vec<(String, String)>,

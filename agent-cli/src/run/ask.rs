@@ -79,11 +79,12 @@ fn yes_or_no(question: &Question) -> Result<Read> {
 }
 
 fn approval(question: &Question) -> Result<Read> {
-    let Some(said) = read("[y]es, [a]lways in this session, [n]o, [e]dit: ")? else { return Ok(None) };
+    let prompt = format!("[y]es, [a]lways {}in this session, [n]o, [e]dit: ", always_what(question));
+    let Some(said) = read(&prompt)? else { return Ok(None) };
     let (said, rest) = said.split_once(' ').unwrap_or((&said, ""));
     Ok(Some(match said {
         "y" | "yes" => Some(decision(question, true, None)),
-        "a" | "always" => Some(json!({"decision": "approve", "remember": "tool"})),
+        "a" | "always" => Some(always(question)),
         "n" | "no" => Some(decision(question, false, Some(rest).filter(|reason| !reason.is_empty()))),
         "e" | "edit" => {
             eprintln!("now: {}", plain(&question.payload["arguments"].to_string()));
@@ -95,6 +96,24 @@ fn approval(question: &Question) -> Result<Read> {
         }
         _ => None,
     }))
+}
+
+/// Returns the approval of this call and of similar ones in the session: those of the same commands
+/// if the call is a command line, else all of the tool.
+pub(crate) fn always(question: &Question) -> Value {
+    let remember = if prefixes(question).next().is_some() { "prefix" } else { "tool" };
+    json!({"decision": "approve", "remember": remember})
+}
+
+/// Describes what [`always`] approves, followed by a blank; empty for all calls of the tool.
+pub(crate) fn always_what(question: &Question) -> String {
+    let prefixes: Vec<_> = prefixes(question).map(|prefix| format!("'{}'", plain(prefix))).collect();
+    if prefixes.is_empty() { String::new() } else { format!("{} ", prefixes.join(", ")) }
+}
+
+/// Returns the beginnings of the commands in the call.
+fn prefixes(question: &Question) -> impl Iterator<Item = &str> {
+    question.payload["prefixes"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 fn options(question: &Question) -> Result<Read> {
@@ -131,4 +150,22 @@ fn read(prompt: &str) -> Result<Option<String>> {
     let mut text = String::new();
     let bytes = io::stdin().lock().read_line(&mut text).map_err(failed)?;
     Ok((bytes > 0).then(|| text.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn always_approves_the_commands_of_a_line_or_else_the_tool() {
+        let question = |payload: Value| {
+            serde_json::from_value::<Question>(json!({"id": "c1/approval", "kind": "approval", "payload": payload}))
+                .expect("a question")
+        };
+        let line = question(json!({"tool": "shell", "arguments": {}, "prefixes": ["cargo test", "git status"]}));
+        assert_eq!(always(&line)["remember"], "prefix");
+        assert_eq!(always_what(&line), "'cargo test', 'git status' ");
+        let other = question(json!({"tool": "fetch", "arguments": {}}));
+        assert_eq!((always(&other)["remember"].as_str(), always_what(&other).as_str()), (Some("tool"), ""));
+    }
 }

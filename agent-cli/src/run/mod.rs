@@ -12,7 +12,7 @@ pub(crate) use agent_server::decision;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-pub(crate) use self::ask::{about, json_or_text};
+pub(crate) use self::ask::{about, always, always_what, json_or_text};
 use self::progress::Progress;
 use crate::{
     cli::Global,
@@ -146,6 +146,10 @@ impl<'a> Driver<'a> {
 
     fn event(&mut self, event: &Event, progress: &mut Progress) -> Result<()> {
         if self.json {
+            // For the person who started the program that reads the events.
+            if let EventKind::Warning { message } = &event.kind {
+                eprintln!("{}", Paint::stderr().dim(&format!("! {}", line(message, 2000))));
+            }
             let value = serde_json::to_value(event).map_err(|e| Error::new(ErrorKind::Protocol, e.to_string()))?;
             return print_json(&value);
         }

@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use serde_json::{Value, json};
 
 use super::Input;
-use crate::run::{decision, json_or_text};
+use crate::run::{always, decision, json_or_text};
 
 /// Result of a key.
 #[derive(Debug, PartialEq)]
@@ -81,7 +81,7 @@ impl Asking {
         let answer = match key.code {
             KeyCode::Char('y') => decision(question, true, None),
             KeyCode::Char('n') => decision(question, false, None),
-            KeyCode::Char('a') if self.can_edit() => json!({"decision": "approve", "remember": "tool"}),
+            KeyCode::Char('a') if self.can_edit() => always(question),
             KeyCode::Char('e') if self.can_edit() => {
                 let arguments = &question.payload["arguments"];
                 self.editor = Some(Input::of(&serde_json::to_string_pretty(arguments).unwrap_or_default()));

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     chat::state::{Asking, Input, Mode, State, completions},
     output::{dollars, plain},
-    run::about,
+    run::{about, always_what},
 };
 
 const SPINNER: [&str; 4] = ["⠋", "⠙", "⠸", "⠴"];
@@ -91,9 +91,11 @@ fn ask(asking: &Asking, theme: Theme, width: usize, most: usize, rows: &mut Vec<
         rows.push(one(&plain(problem), theme.bad, width));
     }
     let Some(input) = &asking.editor else {
-        let keys =
-            if asking.can_edit() { "[y]es [a]lways [n]o [e]dit · Esc: later" } else { "[y]es [n]o · Esc: later" };
-        rows.push(one(keys, theme.accent, width));
+        let keys = match asking.question().filter(|_| asking.can_edit()) {
+            Some(question) => format!("[y]es [a]lways {}[n]o [e]dit · Esc: later", always_what(question)),
+            None => "[y]es [n]o · Esc: later".to_owned(),
+        };
+        rows.push(one(&keys, theme.accent, width));
         return None;
     };
     let mark = if asking.can_edit() { "arguments: " } else { "answer: " };
