@@ -1,13 +1,16 @@
 //! One provider's protocol, independent of the transport: [`Codec`] and [`Decoder`].
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use agent_core::{Chunk, Error, ModelRequest, ModelResponse, Result, message::Origin};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
 
-use crate::{Framing, ProviderError, error::room::with_room};
+use crate::{
+    Framing, ProviderError,
+    error::{refused_tool::without_tool, room::with_room},
+};
 
 /// One provider's protocol (a *wire*), as pure functions: no I/O, no clock, no credentials.
 ///
@@ -38,14 +41,23 @@ pub trait Codec: Send + Sync + 'static {
     }
 
     /// Returns a repaired request to send instead of `req`, which the provider rejected with
-    /// `refused`. The repair is tried once and is invisible to the caller. Default: the request
-    /// with a lower output limit, if the provider's message shows that the prompt fits, but not
-    /// together with the answer; else `None`, which returns the error to the caller.
+    /// `refused` and to which the codec cannot [adapt](Self::adapt). The repair is tried once.
+    /// Default: the request with a lower output limit, if the provider's message shows that the
+    /// prompt fits, but not together with the answer; the request without the tool whose schema
+    /// the provider rejects by name; else `None`, which returns the error to the caller.
     ///
     /// For repairs that need knowledge of the protocol, such as dropping provider-specific content
     /// that the provider no longer accepts.
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
-        with_room(req, refused)
+        with_room(req, refused).or_else(|| without_tool(req, refused))
+    }
+
+    /// Adapts the codec to a rule of the provider that its refusal of a request points to. The
+    /// request is sent again with the adapted codec, and a [lasting](Adapted::is_lasting) one
+    /// encodes all later requests of the model. Default: `None`, no adaptation.
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let _ = refused;
+        None
     }
 
     /// Returns the request fields that carry the session name `session` to the provider. They are
@@ -87,6 +99,10 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
         (**self).amend(req, refused)
     }
 
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        (**self).adapt(refused)
+    }
+
     fn session_fields(&self, session: &str) -> Map<String, Value> {
         (**self).session_fields(session)
     }
@@ -97,6 +113,34 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {
         (**self).decoder(chunks)
+    }
+}
+
+/// A codec that follows one more rule of its provider: see [`Codec::adapt`].
+#[non_exhaustive]
+pub struct Adapted {
+    /// Codec whose requests follow the rule.
+    pub codec: Arc<dyn Codec>,
+    /// Description of the rule, for warnings: "call ids of at most 40 characters".
+    pub rule: String,
+    /// True if the rule holds for all requests to the model, false if it concerns the content of
+    /// the refused request alone.
+    pub is_lasting: bool,
+}
+
+impl Adapted {
+    /// Creates an adaptation.
+    pub fn new(codec: impl Codec, rule: impl Into<String>, is_lasting: bool) -> Self {
+        Self { codec: Arc::new(codec), rule: rule.into(), is_lasting }
+    }
+}
+
+impl fmt::Debug for Adapted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Adapted")
+            .field("rule", &self.rule)
+            .field("is_lasting", &self.is_lasting)
+            .finish_non_exhaustive()
     }
 }
 

@@ -145,12 +145,14 @@ pub use self::identity::GoogleIdentity;
 pub use self::request_reader::{ParsedRequest, RequestReader};
 #[cfg(feature = "http")]
 pub use self::transport::{HttpTransport, HttpTransportBuilder};
+#[doc(hidden)]
+pub use self::wire::surrogates::mend_surrogates;
 pub use self::{
     auth::Auth,
     batch::{Batch, BatchId, BatchRequest, Batches, batches},
     breaker::CircuitBreaker,
     cassette::{Cassette, CassetteBuilder, CassetteMode},
-    codec::{Codec, Decoder, Progress},
+    codec::{Adapted, Codec, Decoder, Progress},
     error::ProviderError,
     failover::Failover,
     files::{Files, StoredFile, files},

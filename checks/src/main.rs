@@ -6,6 +6,7 @@ mod cancel_storm;
 mod code_bench;
 mod compaction_check;
 mod corpus_check;
+mod hostile;
 mod http_bench;
 mod journal_bench;
 mod kill_test;
@@ -39,6 +40,7 @@ enum Program {
     CodeBench(code_bench::Args),
     CompactionCheck(compaction_check::Args),
     CorpusCheck(corpus_check::Args),
+    Hostile(hostile::Args),
     HttpBench(http_bench::Args),
     JournalBench(journal_bench::Args),
     #[command(name = kill_test::NAME)]
@@ -71,6 +73,7 @@ impl Program {
             Self::CodeBench(args) => block_on(code_bench::run(args))??,
             Self::CompactionCheck(args) => block_on(compaction_check::run(args))??,
             Self::CorpusCheck(args) => corpus_check::run(args)?,
+            Self::Hostile(args) => hostile::run(args)?,
             Self::HttpBench(args) => block_on(http_bench::run(args))??,
             Self::JournalBench(args) => block_on(journal_bench::run(args))??,
             Self::KillTest(args) => kill_test::run(args)?,

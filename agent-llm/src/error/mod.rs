@@ -4,6 +4,7 @@ mod aws;
 mod classify;
 mod delay;
 mod google;
+pub(crate) mod refused_tool;
 pub(crate) mod room;
 
 use std::time::Duration;

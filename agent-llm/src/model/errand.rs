@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request};
 
 use super::{HttpModel, Incoming, redacted};
-use crate::{Codec, models::Pricing, redact::Redactor};
+use crate::{models::Pricing, redact::Redactor};
 
 impl HttpModel {
     /// Sends a request of any kind with the key and the headers of the model; returns the response.
@@ -22,16 +22,12 @@ impl HttpModel {
     }
 
     async fn try_open(&self, request: Request<Bytes>, keys: &mut Redactor) -> Result<(HeaderMap, Incoming)> {
-        let (head, mut incoming) = self.http.send(request, self.codec.origin().provider(), keys).await?;
+        let (head, mut incoming) = self.http.send(request, self.codec().origin().provider(), keys).await?;
         if head.status.is_success() {
             return Ok((head.headers, incoming));
         }
         let text = incoming.start().await;
-        Err(self.codec.decode_error(head.status, &head.headers, &text))
-    }
-
-    pub(crate) fn codec(&self) -> &dyn Codec {
-        &*self.codec
+        Err(self.codec().decode_error(head.status, &head.headers, &text))
     }
 
     /// Returns the prices of batch calls.

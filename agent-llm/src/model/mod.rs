@@ -11,7 +11,11 @@ mod shared;
 mod signer;
 mod silence;
 
-use std::{borrow::Cow, mem, sync::Arc};
+use std::{
+    borrow::Cow,
+    mem,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use agent_core::{BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait, boxed};
 use serde_json::Value;
@@ -25,10 +29,10 @@ use crate::{Auth, Codec, models::Pricing, redact::Redactor, wire::json::lay};
 /// Context keys of an error that may repeat text of the provider.
 const FACTS: [&str; 5] = ["provider", "part", "status", "code", "request_id"];
 
-/// A model behind a [`Codec`]. A call is one exchange; a refused request is sent once more if the
-/// codec can repair it ([`Codec::amend`]). Errors and `Debug` never show the key.
+/// A model behind a [`Codec`]. A call is one exchange; a refused request is sent again if the codec
+/// can repair it ([`Codec::adapt`], [`Codec::amend`]). Errors and `Debug` never show the key.
 pub(crate) struct HttpModel {
-    codec: Box<dyn Codec>,
+    codec: RwLock<Arc<dyn Codec>>,
     info: ModelInfo,
     pricing: Pricing,
     http: Http,
@@ -43,7 +47,17 @@ impl HttpModel {
     pub(crate) fn new(codec: Box<dyn Codec>, info: ModelInfo, auth: Auth, settings: HttpSettings) -> Result<Self> {
         let info = settings.catalogue.complete(info);
         let pricing = Pricing::new(settings.catalogue.clone(), &info);
-        Ok(Self { info, pricing, codec, http: settings.ready(auth)? })
+        Ok(Self { info, pricing, codec: RwLock::new(codec.into()), http: settings.ready(auth)? })
+    }
+
+    /// Returns the codec, as adapted to the provider's refusals so far.
+    pub(crate) fn codec(&self) -> Arc<dyn Codec> {
+        self.codec.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Encodes later requests with the adapted codec.
+    fn adapt(&self, codec: &Arc<dyn Codec>) {
+        *self.codec.write().unwrap_or_else(PoisonError::into_inner) = codec.clone();
     }
 
     /// `Model::call` without the box.
@@ -65,7 +79,7 @@ impl HttpModel {
 
     /// Adds the session to the request's extra fields; fields that are set there take precedence.
     fn tell_session(&self, req: &mut ModelRequest) {
-        let mut said = Value::Object(self.codec.session_fields(&session_name(&req.cx.ids().session)));
+        let mut said = Value::Object(self.codec().session_fields(&session_name(&req.cx.ids().session)));
         let params = Arc::make_mut(&mut req.params);
         lay(&mut said, &Value::Object(mem::take(&mut params.extra)));
         if let Value::Object(said) = said {

@@ -131,12 +131,15 @@ pub enum Dialect {
     Openai,
     /// Mistral: an answer is required between results and the next user message.
     Mistral,
-    /// Moonshot: a message with calls requires `reasoning_content`.
+    /// Moonshot: a message with calls requires `reasoning_content`, unless thinking is disabled.
     Moonshot,
-    /// DeepSeek: a message with calls requires `reasoning_content`.
+    /// DeepSeek: a message with calls requires `reasoning_content`, unless thinking is disabled.
     Deepseek,
-    /// User and assistant messages must alternate, as in the chat templates of open models.
+    /// User and assistant messages must alternate.
     Alternating,
+    /// As the model's chat template requires: in those of Mistral, Gemma and Llama 2, user and
+    /// assistant messages must alternate.
+    ChatTemplate,
 }
 
 impl SystemRole {

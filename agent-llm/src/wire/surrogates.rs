@@ -18,7 +18,7 @@ pub(crate) fn text_of(body: &[u8]) -> Cow<'_, str> {
 
 /// Replaces escapes of lone surrogates by replacement characters: servers that split text inside a
 /// character send such escapes, and JSON with one cannot be parsed.
-pub(crate) fn mend_surrogates(json: &str) -> Cow<'_, str> {
+pub fn mend_surrogates(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     if BY_NUMBER.find(bytes).is_none() {
         return Cow::Borrowed(json);

@@ -20,6 +20,7 @@ mod openai_chat;
 mod openai_responses;
 mod providers;
 mod rate_limit;
+mod refusals;
 mod resilience;
 mod samples;
 mod sse;

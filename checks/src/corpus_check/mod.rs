@@ -5,7 +5,7 @@
 //! `cargo run --release -p agent-checks -- corpus-check exchanges.jsonl.gz`
 //!
 //! Prints the number of exchanges that passed each check, by wire and source. Fails if fewer than
-//! 99.7 % of a wire's exchanges pass one. [`checks`] documents each check; a wire is added in
+//! 99.9 % of a wire's exchanges pass one. [`checks`] documents each check; a wire is added in
 //! [`crate::recordings`].
 
 mod checks;
@@ -36,7 +36,7 @@ use crate::recordings::{Exchange, WIRES, Wire};
 /// `replay` (the message is sent back to its provider unchanged) and `request` (a request that is
 /// decoded and encoded again keeps every field). Embedding exchanges are checked by `decode` and
 /// `request`. Checks that a recording does not allow are counted separately, with the reason. Exits
-/// with 1 if fewer than 99.7 % of a wire's exchanges pass one of the checks.
+/// with 1 if fewer than 99.9 % of a wire's exchanges pass one of the checks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Exchanges: JSON lines, compressed with gzip if the name ends in `.gz`.

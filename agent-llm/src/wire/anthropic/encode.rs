@@ -16,7 +16,6 @@ use crate::wire::{
     body::Draft,
     cache_control::CacheControl,
     check::{Rules, text_of},
-    claude::Claude,
     fields::Fields,
     json::{own, write, write_with},
     two_roles::{TwoRoles, write_messages},
@@ -36,7 +35,7 @@ pub(super) fn encode(req: &ModelRequest, settings: &Fields<'_>, codec: &Anthropi
     }
     if !req.tools.is_empty() && !extra.contains_key("tools") {
         out.extend_from_slice(b",\"tools\":");
-        out.extend_from_slice(&req.tools.written(codec.key, |specs| write_tools(origin, &codec.claude, specs)));
+        out.extend_from_slice(&req.tools.written(codec.key, |specs| write_tools(codec, specs)));
     }
     out.push(b'}');
 }
@@ -63,36 +62,36 @@ pub(super) enum ToolJson<'a> {
 }
 
 /// Writes the tools as a JSON list.
-fn write_tools(origin: &Origin, claude: &Claude, specs: &[ToolSpec]) -> Vec<u8> {
-    let tools: Vec<_> = specs.iter().filter_map(|spec| tool_json(origin, claude, spec)).collect();
+fn write_tools(codec: &AnthropicCodec, specs: &[ToolSpec]) -> Vec<u8> {
+    let tools: Vec<_> = specs.iter().filter_map(|spec| tool_json(codec, spec)).collect();
     serde_json::to_vec(&tools).expect("keys are texts")
 }
 
 /// Encodes a tool; `None` if another provider runs it.
-fn tool_json<'a>(origin: &Origin, claude: &Claude, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
-    match own(origin, spec.raw.as_ref()) {
+fn tool_json<'a>(codec: &AnthropicCodec, spec: &'a ToolSpec) -> Option<ToolJson<'a>> {
+    match own(&codec.origin, spec.raw.as_ref()) {
         Some(raw) if spec.cache.is_some() && spec.cache != read::cache(raw) => {
             return Some(ToolJson::Marked(marked(raw, spec.cache)));
         }
         Some(raw) => return Some(ToolJson::Raw(raw)),
         None => {}
     }
-    match spec.server.as_ref().and_then(|own| server_tools::tool(own, claude).ok()) {
+    match spec.server.as_ref().and_then(|own| server_tools::tool(own, &codec.claude).ok()) {
         Some(mut own) => {
             if let Some(mark) = spec.cache.map(CacheControl::from) {
                 own["cache_control"] = json!(mark);
             }
             Some(ToolJson::Marked(own))
         }
-        None => (!spec.is_server_side()).then(|| function(spec)),
+        None => (!spec.is_server_side()).then(|| function(spec, &codec.rules)),
     }
 }
 
 /// Encodes a tool of the application.
-pub(super) fn function(spec: &ToolSpec) -> ToolJson<'_> {
+pub(super) fn function<'a>(spec: &'a ToolSpec, rules: &Rules) -> ToolJson<'a> {
     let mut fields = Fields::default();
     fields.say("name", Some(&spec.name));
-    let text = text_of(spec, &Rules::messages());
+    let text = text_of(spec, rules);
     fields.say("description", Some(&text.description).filter(|text| !text.is_empty()));
     fields.say("input_schema", Some(input_schema(&text.parameters)));
     fields.say("cache_control", spec.cache.map(CacheControl::from));

@@ -57,11 +57,11 @@ pub(crate) use self::{
     server_tools::{FILES, approximate},
 };
 use crate::{
-    Codec, Decoder, Framing,
-    error::room::with_room,
+    Adapted, Codec, Decoder, Framing,
+    error::{refused_tool::without_tool, room::with_room},
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked, without_thinking},
+        check::{Learned, Rules, checked, without_thinking},
         claude::{Claude, tell_if_thoughtless},
         endpoint::post,
         events::Events,
@@ -96,6 +96,7 @@ pub struct AnthropicCodec {
     profile: AnthropicProfile,
     origin: Origin,
     claude: Claude,
+    rules: Rules,
     key: WireKey,
     bodies: Bodies,
 }
@@ -114,8 +115,9 @@ impl AnthropicCodec {
         let mut claude = Claude::of(&model);
         claude.thinking = profile.thinking.unwrap_or(claude.thinking);
         let origin = Origin::new(WIRE, profile.provider.clone(), model);
-        let key = WireKey::new(&(WIRE, &profile.provider, claude.computer().0));
-        Ok(Self { whole, streamed, headers, profile, origin, claude, key, bodies: Bodies::default() })
+        let rules = Rules::messages();
+        let key = key(&profile, &claude, rules);
+        Ok(Self { whole, streamed, headers, profile, origin, claude, rules, key, bodies: Bodies::default() })
     }
 
     /// Sets the output limit of requests without one.
@@ -138,13 +140,17 @@ impl AnthropicCodec {
     }
 }
 
+fn key(profile: &AnthropicProfile, claude: &Claude, rules: Rules) -> WireKey {
+    WireKey::new(&(WIRE, &profile.provider, claude.computer().0, rules))
+}
+
 impl Codec for AnthropicCodec {
     fn origin(&self) -> &Origin {
         &self.origin
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let checked = checked(req, &self.origin, &Rules::messages())?;
+        let checked = checked(req, &self.origin, &self.rules)?;
         let unthinking = self.thinks_by_budget(&checked).then(|| without_thinking(&checked, &self.origin)).flatten();
         let req = unthinking.as_ref().unwrap_or(&checked);
         parts::check(&req.messages, &self.origin)?;
@@ -172,7 +178,25 @@ impl Codec for AnthropicCodec {
     }
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
-        amend::without_reasoning(req, refused, self.claude.thinking).or_else(|| with_room(req, refused))
+        amend::without_reasoning(req, refused, self.claude.thinking)
+            .or_else(|| with_room(req, refused))
+            .or_else(|| without_tool(req, refused))
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.rules.learn(refused)?;
+        let codec = Self {
+            whole: self.whole.clone(),
+            streamed: self.streamed.clone(),
+            headers: self.headers.clone(),
+            profile: self.profile.clone(),
+            origin: self.origin.clone(),
+            claude: self.claude,
+            rules,
+            key: key(&self.profile, &self.claude, rules),
+            bodies: Bodies::default(),
+        };
+        Some(Adapted::new(codec, rule, is_lasting))
     }
 
     fn session_fields(&self, session: &str) -> Map<String, Value> {

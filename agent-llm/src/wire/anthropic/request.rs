@@ -27,7 +27,7 @@ fn parsed(body: &str, codec: &AnthropicCodec) -> serde_json::Result<ParsedReques
     }
     let mut parsed = take_request::<Messages>(&mut fields, &codec.origin)?;
     let tools: Vec<&RawValue> = serde_json::from_str(fields.remove("tools").map_or("[]", RawValue::get))?;
-    parsed.tools = tools.into_iter().map(|json| tool(json, &codec.origin)).collect::<serde_json::Result<_>>()?;
+    parsed.tools = tools.into_iter().map(|json| tool(json, codec)).collect::<serde_json::Result<_>>()?;
     fields.retain(|name, json| name != "stream" || json.get() != "false");
     let fields = Value::Object(values(fields)?);
     parsed.stream = fields["stream"] == true;
@@ -59,13 +59,14 @@ pub(super) fn result(json: &RawValue, origin: &Origin) -> Option<Answer> {
 
 /// Decodes a tool, which keeps its JSON if its encoding differs from it. A tool without a schema
 /// runs at the provider.
-fn tool(json: &RawValue, origin: &Origin) -> serde_json::Result<ToolSpec> {
+fn tool(json: &RawValue, codec: &AnthropicCodec) -> serde_json::Result<ToolSpec> {
+    let AnthropicCodec { origin, rules, .. } = codec;
     let said: ToolSaid<'_> = serde_json::from_str(json.get())?;
     let name = said.name.or(said.mcp_server_name).or(said.kind).unwrap_or_default().0;
     let Some(schema) = said.input_schema else { return Ok(ToolSpec::server_side(name, raw(json, origin))) };
     let description = said.description.unwrap_or_default().0;
     let mut spec = ToolSpec::new(name, description, serde_json::from_str(schema.get())?);
     spec.cache = read::cache(json);
-    let is_exact = same(&function(&spec), json);
+    let is_exact = same(&function(&spec, rules), json);
     Ok(if is_exact { spec } else { spec.with_raw(raw(json, origin)) })
 }

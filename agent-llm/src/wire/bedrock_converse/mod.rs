@@ -42,17 +42,17 @@ mod settings;
 mod tools;
 mod usage;
 
-use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{Request, Uri};
 
 pub use self::profile::BedrockProfile;
 use self::{answer::Answer, family::Family, settings::settings};
 use crate::{
-    Codec, Decoder, Framing,
+    Adapted, Codec, Decoder, Framing,
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked, without_thinking},
+        check::{Learned, Rules, checked, without_thinking},
         claude::tell_if_thoughtless,
         endpoint::{endpoint, percent_encoded, post},
         events::Events,
@@ -143,6 +143,21 @@ impl Codec for BedrockCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.origin)
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.rules.learn(refused)?;
+        let codec = Self {
+            whole: self.whole.clone(),
+            streamed: self.streamed.clone(),
+            profile: self.profile.clone(),
+            origin: self.origin.clone(),
+            family: self.family,
+            rules,
+            key: WireKey::new(&(WIRE, &self.profile.provider, rules)),
+            bodies: Bodies::default(),
+        };
+        Some(Adapted::new(codec, rule, is_lasting))
     }
 
     fn framing(&self) -> Framing {

@@ -1,11 +1,13 @@
 //! Repair of call arguments in the conversation: servers that render them with a template reject
 //! everything but objects.
 
+use std::borrow::Cow;
+
 use agent_core::{Block, Message, message::Origin};
 use serde_json::{Map, Value};
 
 use super::messages::Messages;
-use crate::wire::json::own;
+use crate::wire::{json::own, surrogates::mend_surrogates};
 
 /// Rewrites arguments that are not a JSON object. Calls in the provider's own JSON are unchanged.
 pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin) {
@@ -31,8 +33,15 @@ pub(super) fn repair(messages: &mut Messages<'_>, origin: &Origin) {
 /// have no obvious interpretation, which each wire encodes in its own way.
 fn object_of(arguments: &str) -> Option<String> {
     let said = arguments.trim_start();
-    if said.is_empty() || said.starts_with('{') {
+    if said.is_empty() {
         return None;
+    }
+    if said.starts_with('{') {
+        // Half a surrogate pair is no JSON for strict parsers.
+        return match mend_surrogates(said) {
+            Cow::Owned(mended) => Some(mended),
+            Cow::Borrowed(_) => None,
+        };
     }
     match serde_json::from_str(said).ok()? {
         Value::Null => Some("{}".to_owned()),

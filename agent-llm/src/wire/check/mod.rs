@@ -10,6 +10,7 @@ mod ids;
 mod media;
 mod messages;
 mod names;
+mod refusals;
 mod rules;
 mod schemas;
 mod sizes;
@@ -22,6 +23,7 @@ use agent_core::{ModelRequest, Result, message::Origin};
 
 use self::messages::Messages;
 pub(super) use self::{
+    refusals::Learned,
     rules::Rules,
     tools::{ToolText, text_of},
     turns::without_thinking,

@@ -1,5 +1,7 @@
 //! Rules of providers, as data. Each rule states its source and the date on which it held.
 
+use agent_core::{ModelRequest, model::Effort};
+
 use super::sizes::Kind;
 use crate::wire::profile::{Dialect, Profile};
 
@@ -57,8 +59,8 @@ pub(in crate::wire) struct TurnRules {
     pub(in crate::wire) answer_after_results: bool,
     /// A conversation with calls requires tools on offer.
     pub(super) tools_with_calls: bool,
-    /// A message with calls requires `reasoning_content`.
-    pub(in crate::wire) reasoning_with_calls: bool,
+    /// Requirement of `reasoning_content` in messages with calls.
+    pub(super) reasoning: Reasoning,
     /// Results may contain server-specific parts, which a user message may not.
     pub(in crate::wire) own_parts_in_results: bool,
 }
@@ -72,6 +74,15 @@ pub(super) enum Blanks {
     Refused,
 }
 
+/// Requirement of `reasoning_content` in messages with calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Reasoning {
+    NotRequired,
+    /// Required in requests whose model thinks.
+    IfThinking,
+    Required,
+}
+
 /// Restrictions on tools on offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ToolRules {
@@ -82,6 +93,9 @@ pub(super) struct ToolRules {
     pub(super) complete: bool,
     /// Property keys must match `^[a-zA-Z0-9_.-]{1,64}$`.
     pub(super) plain_keys: bool,
+    /// Schemas are reduced to types, properties, items, enumerations and descriptions, without
+    /// references.
+    pub(super) simple: bool,
 }
 
 const COMMON: [Kind; 4] = [Kind::Jpeg, Kind::Png, Kind::Gif, Kind::Webp];
@@ -95,15 +109,15 @@ const ANY: Rules = Rules {
         alternate: false,
         answer_after_results: false,
         tools_with_calls: false,
-        reasoning_with_calls: false,
+        reasoning: Reasoning::NotRequired,
         own_parts_in_results: false,
     },
-    tools: ToolRules { count: None, description: None, complete: false, plain_keys: false },
+    tools: ToolRules { count: None, description: None, complete: false, plain_keys: false, simple: false },
 };
 
 impl Rules {
-    /// Returns the rules of Chat Completions.
-    pub(in crate::wire) fn chat(profile: &Profile) -> Self {
+    /// Returns the rules of Chat Completions for `model`.
+    pub(in crate::wire) fn chat(model: &str, profile: &Profile) -> Self {
         let mut rules = ANY;
         // "string too long. Expected a string with maximum length 40" (`tool_calls[].id` at OpenAI,
         // 2026-05); other servers accept such ids, too.
@@ -113,14 +127,20 @@ impl Rules {
                 rules.ids.own = true;
                 rules.tools = OPENAI_TOOLS;
             }
-            // "Unexpected role 'user' after role 'tool'" (api.mistral.ai, 2026-09).
+            // "Unexpected role 'user' after role 'tool'", code 3230 (api.mistral.ai, 2024-06 to
+            // 2026-04); mistral-small-latest and ministral-3b-latest accept it by now.
             Dialect::Mistral => rules.turns.answer_after_results = true,
             // "thinking is enabled but reasoning_content is missing in assistant tool call message"
-            // (api.moonshot.ai, 2026-03; api.deepseek.com, 2026-02).
-            Dialect::Moonshot | Dialect::Deepseek => rules.turns.reasoning_with_calls = true,
-            // "conversation roles must alternate user/assistant/user/assistant/..." (chat templates
-            // of Mistral and Gemma; api.perplexity.ai, 2026-10).
+            // (api.moonshot.ai, 2026-03); "The `reasoning_content` in the thinking mode must be
+            // passed back to the API" (api.deepseek.com, 2026-02). Without thinking, DeepSeek
+            // accepts such messages (2026-08).
+            Dialect::Moonshot | Dialect::Deepseek => rules.turns.reasoning = Reasoning::IfThinking,
+            // "conversation roles must alternate user/assistant/user/assistant/..."
+            // (api.perplexity.ai, 2026-10).
             Dialect::Alternating => rules.turns.alternate = true,
+            // The same in the chat templates of some models; others, such as Qwen's, accept any
+            // order (llama.cpp, 2026-08).
+            Dialect::ChatTemplate => rules.turns.alternate = has_alternating_template(model),
             Dialect::Compatible => {}
         }
         if let Some(length) = profile.call_id_length {
@@ -201,6 +221,34 @@ impl Rules {
     pub(in crate::wire) fn turns(&self) -> TurnRules {
         self.turns
     }
+
+    /// Returns true if messages with calls need `reasoning_content` in this request to `model`.
+    pub(in crate::wire) fn needs_reasoning(&self, req: &ModelRequest, model: &str) -> bool {
+        match self.turns.reasoning {
+            Reasoning::NotRequired => false,
+            Reasoning::IfThinking => thinks(req, model),
+            Reasoning::Required => true,
+        }
+    }
+}
+
+/// Returns false if the request disables thinking, or the model does not think by default.
+fn thinks(req: &ModelRequest, model: &str) -> bool {
+    match req.params.extra.get("thinking").map(|thinking| &thinking["type"]) {
+        Some(kind) => kind != "disabled",
+        None => match req.params.effort {
+            Some(effort) => effort != Effort::None,
+            None => !model.ends_with("deepseek-chat"),
+        },
+    }
+}
+
+/// Models whose chat template rejects roles that do not alternate.
+fn has_alternating_template(model: &str) -> bool {
+    const FAMILIES: [&str; 9] =
+        ["mistral", "mixtral", "ministral", "magistral", "devstral", "codestral", "gemma", "llama-2", "llama2"];
+    let model = model.to_lowercase();
+    FAMILIES.iter().any(|family| model.contains(family))
 }
 
 /// OpenAI and Azure: at most 128 tools ("Expected an array with maximum length 128", 2025-08),
@@ -208,4 +256,4 @@ impl Rules {
 /// ("object schema missing properties", 2025-04) and `items` ("array schema missing items",
 /// 2024-05).
 const OPENAI_TOOLS: ToolRules =
-    ToolRules { count: Some(128), description: Some(1024), complete: true, plain_keys: false };
+    ToolRules { count: Some(128), description: Some(1024), complete: true, plain_keys: false, simple: false };

@@ -11,6 +11,7 @@ use agent_core::tool::portable_keys;
 use serde_json::{Map, Value, json};
 
 use super::rules::ToolRules;
+use crate::wire::schema::open_api::open_api;
 
 /// Returns the schema in a form that the provider accepts, and a description of the alternatives at
 /// the root, if it had any.
@@ -19,6 +20,9 @@ pub(super) fn repaired(schema: &Value, rules: &ToolRules) -> (Value, Option<Stri
     walk(&mut schema, &mut modern::rewrite);
     references::gather(&mut schema);
     let choice = root::flatten(&mut schema);
+    if rules.simple {
+        schema = simple(&schema);
+    }
     if rules.complete {
         if let Some(root) = schema.as_object_mut() {
             root.entry("properties").or_insert_with(|| json!({}));
@@ -34,6 +38,22 @@ pub(super) fn repaired(schema: &Value, rules: &ToolRules) -> (Value, Option<Stri
     }
     (schema, choice)
 }
+
+/// Reduces the schema to types, properties, items, enumerations and descriptions.
+fn simple(schema: &Value) -> Value {
+    let mut schema = open_api(schema);
+    walk(&mut schema, &mut |fields| {
+        fields.retain(|keyword, _| SIMPLE.contains(&keyword.as_str()));
+    });
+    if let Some(root) = schema.as_object_mut() {
+        root.insert("type".into(), "object".into());
+        root.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
+/// Keywords of simple schemas.
+const SIMPLE: [&str; 7] = ["type", "description", "properties", "required", "items", "enum", "anyOf"];
 
 /// Keywords with a nested schema, a list of schemas, or schemas by name.
 const ONE: [&str; 12] = [

@@ -409,6 +409,67 @@ fn a_message_with_calls_has_reasoning_where_the_server_insists_on_it() {
 }
 
 #[test]
+fn reasoning_is_required_only_where_the_model_thinks() {
+    let deepseek = |model: &str, thinking: Option<&str>| {
+        let mut profile = openai();
+        profile.dialect = Dialect::Deepseek;
+        let codec = OpenAiChatCodec::new(model, profile).expect("a codec");
+        let mut req = request([Message::user("a")].into_iter().chain(turn("c1", "look", "r")));
+        if let Some(kind) = thinking {
+            let params = std::sync::Arc::make_mut(&mut req.params);
+            params.extra.insert("thinking".into(), json!({"type": kind}));
+        }
+        body(&codec, &req)["messages"][1]["reasoning_content"].is_string()
+    };
+    assert!(deepseek("deepseek-v4-flash", None));
+    assert!(!deepseek("deepseek-v4-flash", Some("disabled")));
+    assert!(!deepseek("deepseek-chat", None));
+    assert!(deepseek("deepseek-chat", Some("enabled")));
+}
+
+#[test]
+fn an_own_message_without_reasoning_gets_some_once_the_model_thinks() {
+    let codec = of_dialect(Dialect::Deepseek);
+    let own = codec.decode(br#"{"choices":[{"index":0,"message":{"role":"assistant","content":"","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#);
+    let own = Message::Assistant(own.expect("an answer").message);
+    let result = Message::Tool(ToolMessage::text("c1", "look", "r", false));
+    let message = body(&codec, &request([Message::user("a"), own, result]))["messages"][1].clone();
+    assert!(message["reasoning_content"].is_string(), "{message}");
+}
+
+#[test]
+fn roles_alternate_for_models_whose_chat_template_requires_it() {
+    let twice = request([Message::user("a"), Message::user("b")]);
+    for (model, count) in [("mistral-7b", 1), ("google/gemma-3-4b-it", 1), ("Qwen3-1.7B-Q4_K_M", 2)] {
+        let mut profile = openai();
+        profile.dialect = Dialect::ChatTemplate;
+        let codec = OpenAiChatCodec::new(model, profile).expect("a codec");
+        assert_eq!(body(&codec, &twice)["messages"].as_array().map(Vec::len), Some(count), "{model}");
+    }
+}
+
+#[test]
+fn thinking_between_tags_is_sent_back_after_an_edit_that_keeps_it() {
+    let mut profile = openai();
+    profile.thinking_tags = true;
+    let codec = OpenAiChatCodec::new("m", profile).expect("a codec");
+    let text = "<think>hm</think>\n\nFour.";
+    let json =
+        json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]});
+    let own = codec.decode(json.to_string().as_bytes()).expect("an answer").message;
+    let sent_back = |message: AssistantMessage| {
+        let req = request([Message::user("a"), Message::Assistant(message), Message::user("b")]);
+        body(&codec, &req)["messages"][1]["content"].clone()
+    };
+    let mut edited = own.clone();
+    edited.blocks_mut();
+    assert_eq!((sent_back(own.clone()), sent_back(edited)), (json!(text), json!(text)));
+    let mut changed = own;
+    *changed.blocks_mut() = vec![Block::reasoning("hm"), Block::text("Five.")];
+    assert_eq!(sent_back(changed), "Five.");
+}
+
+#[test]
 fn converse_has_tools_wherever_a_conversation_has_calls() {
     let req = request([Message::user("a")].into_iter().chain(turn("c1", "look", "r")));
     let said = body(&converse(), &req)["toolConfig"]["tools"][0]["toolSpec"]["name"].clone();
@@ -460,9 +521,14 @@ fn a_document_of_cohere_stays_in_the_result_that_holds_it() {
 
 #[test]
 fn arguments_in_a_conversation_are_objects() {
-    for (arguments, said) in
-        [("null", "{}"), ("[]", "{}"), (r#""{\"a\":1}""#, r#"{"a":1}"#), ("[1]", "[1]"), ("{oops", "{oops")]
-    {
+    for (arguments, said) in [
+        ("null", "{}"),
+        ("[]", "{}"),
+        (r#""{\"a\":1}""#, r#"{"a":1}"#),
+        ("[1]", "[1]"),
+        ("{oops", "{oops"),
+        (r#"{"a":"\ud83d"}"#, r#"{"a":"\ufffd"}"#),
+    ] {
         let call = Message::Assistant(AssistantMessage::new(vec![Block::tool_call("c1", "look", arguments)]));
         let result = Message::Tool(ToolMessage::text("c1", "look", "r", false));
         let body = body(&chat(), &request([Message::user("a"), call, result]));
@@ -478,7 +544,7 @@ fn what_breaks_no_rule_is_written_as_it_came() {
     let own = AssistantMessage::from_provider(vec![Block::tool_call("call_1", "look", "{}")], raw.clone());
     let result = Message::Tool(ToolMessage::text("call_1", "look", "r", false));
     let req = request([Message::user("a"), Message::Assistant(own), result]);
-    assert!(matches!(checked(&req, chat().origin(), &Rules::chat(&openai())), Ok(Cow::Borrowed(_))));
+    assert!(matches!(checked(&req, chat().origin(), &Rules::chat("m", &openai())), Ok(Cow::Borrowed(_))));
     let body = String::from_utf8(chat().encode(&req).expect("encodes").body().to_vec()).expect("UTF-8");
     assert!(body.contains(raw.json()), "{body}");
 }

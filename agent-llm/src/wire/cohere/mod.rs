@@ -40,17 +40,17 @@ mod request;
 mod settings;
 mod usage;
 
-use agent_core::{ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{Request, Uri};
 
 use self::answer::Answer;
 pub use self::profile::CohereProfile;
 use crate::{
-    Codec, Decoder,
+    Adapted, Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked},
+        check::{Learned, Rules, checked},
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
         events::Events,
@@ -92,9 +92,13 @@ impl CohereCodec {
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: CohereProfile) -> Result<Self> {
         let uri = endpoint(&profile.base_url, "/chat")?;
-        let key = WireKey::new(&(WIRE, &profile.provider));
         let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::cohere());
-        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+        Ok(Self::with_manner(uri, profile, manner))
+    }
+
+    fn with_manner(uri: Uri, profile: CohereProfile, manner: Manner) -> Self {
+        let key = WireKey::new(&(WIRE, &profile.provider, manner.rules));
+        Self { uri, profile, manner, key, bodies: Bodies::default() }
     }
 
     /// Returns the server's profile.
@@ -125,6 +129,12 @@ impl Codec for CohereCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin())
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
+        let manner = Manner { rules, ..self.manner.clone() };
+        Some(Adapted::new(Self::with_manner(self.uri.clone(), self.profile.clone(), manner), rule, is_lasting))
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

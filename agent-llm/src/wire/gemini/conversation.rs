@@ -115,9 +115,10 @@ fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -
         let Some(parts) = content.parts.as_ref().filter(|_| !open.is_empty()) else { break };
         let is_plain = content.role == "user" && parts.fields.len() == 1 && results.is_empty();
         let (mut before, known) = (Vec::new(), results.len());
+        let answers_all = parts.items.iter().filter(|part| response(part).is_some()).count() == open.len();
         for part in &parts.items {
             before.push(*part);
-            let Some((at, call, said)) = answered(part, &mut open) else { continue };
+            let Some((at, call, said)) = answered(part, &mut open, answers_all) else { continue };
             let json = match results.len() == known && !is_plain {
                 true => Raw::new(origin.clone(), parts.with(&before)),
                 false => one_or_list(&before, origin),
@@ -138,16 +139,22 @@ fn results(turn: &AssistantMessage, contents: &[Content<'_>], origin: &Origin) -
     (results.into_iter().map(|(_, result)| Message::Tool(result)).chain(more).collect(), read)
 }
 
+fn response(part: &RawValue) -> Option<ResponseSaid<'_>> {
+    serde_json::from_str(PartSaid::read(part)?.response?.get()).ok()
+}
+
 /// Returns the open call that `part` answers, with its index: the one with its id, else the first
-/// of its name.
+/// of its name; else, if the content answers all open calls, the first.
 fn answered<'a, 't>(
     part: &'a RawValue,
     open: &mut Vec<(usize, &'t ToolCall)>,
+    answers_all: bool,
 ) -> Option<(usize, &'t ToolCall, ResponseSaid<'a>)> {
-    let said: ResponseSaid<'a> = serde_json::from_str(PartSaid::read(part)?.response?.get()).ok()?;
+    let said = response(part)?;
     let same = |call: &Arc<str>, said: &Option<Str<'_>>| said.as_ref().is_some_and(|said| *said.0 == **call);
     let of_id = open.iter().position(|(_, call)| same(&call.id, &said.id));
-    let at = of_id.or_else(|| open.iter().position(|(_, call)| same(&call.name, &said.name)))?;
+    let of_name = || open.iter().position(|(_, call)| same(&call.name, &said.name) || same(&call.id, &said.name));
+    let at = of_id.or_else(of_name).or((answers_all && !open.is_empty()).then_some(0))?;
     let (at, call) = open.remove(at);
     Some((at, call, said))
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::wire::{
     body::Draft,
-    check::{Rules, text_of},
+    check::text_of,
     fields::Fields,
     json::{own, write as write_json},
     lenient::lenient,
@@ -109,7 +109,7 @@ fn write_tools(codec: &GeminiCodec, specs: &[ToolSpec]) -> Vec<u8> {
         } else if let Some(tool) = own.and_then(|own| Wrapper::read(own, &DECLARATIONS)) {
             tools.push((tool.open(&tool.items), true));
         } else {
-            let declared = own.map_or_else(|| declaration(codec.profile.schemas, spec), |own| own.get().to_owned());
+            let declared = own.map_or_else(|| declaration(codec, spec), |own| own.get().to_owned());
             match tools.iter_mut().rfind(|(_, is_open)| *is_open) {
                 Some((json, _)) => *json += &format!(",{declared}"),
                 None => tools.push((format!(r#"{{"functionDeclarations":[{declared}"#), true)),
@@ -121,12 +121,12 @@ fn write_tools(codec: &GeminiCodec, specs: &[ToolSpec]) -> Vec<u8> {
     if tools.is_empty() { Vec::new() } else { format!("[{tools}]").into_bytes() }
 }
 
-fn declaration(schemas: GeminiSchemas, spec: &ToolSpec) -> String {
+fn declaration(codec: &GeminiCodec, spec: &ToolSpec) -> String {
     let mut fields = Fields::default();
-    let text = text_of(spec, &Rules::gemini());
+    let text = text_of(spec, &codec.rules);
     fields.say("name", Some(&spec.name));
     fields.say("description", Some(&text.description).filter(|text| !text.is_empty()));
-    match schemas {
+    match codec.profile.schemas {
         GeminiSchemas::JsonSchema => fields.say("parametersJsonSchema", Some(&text.parameters)),
         // The API rejects an object without properties.
         GeminiSchemas::OpenApi => {

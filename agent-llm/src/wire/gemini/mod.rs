@@ -42,17 +42,17 @@ mod turn;
 mod usage;
 mod wrapper;
 
-use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{Request, Uri};
 
 use self::answer::Answer;
 pub use self::profile::{GeminiGeneration, GeminiProfile, GeminiSchemas};
 use crate::{
-    Codec, Decoder,
+    Adapted, Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked},
+        check::{Learned, Rules, checked},
         endpoint::{endpoint, post},
         events::Events,
         server_tools::{check, check_no_count, refusal},
@@ -83,6 +83,7 @@ pub struct GeminiCodec {
     profile: GeminiProfile,
     origin: Origin,
     generation: GeminiGeneration,
+    rules: Rules,
     key: WireKey,
     bodies: Bodies,
 }
@@ -99,9 +100,10 @@ impl GeminiCodec {
         let whole = endpoint(&profile.base_url, &format!("{path}:generateContent"))?;
         let streamed = endpoint(&profile.base_url, &format!("{path}:streamGenerateContent?alt=sse"))?;
         let generation = profile.generation_of(&model);
-        let key = WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas, profile.exclude_domains));
+        let rules = Rules::gemini();
+        let key = key(&profile, generation, rules);
         let origin = Origin::new(WIRE, &profile.provider, model);
-        Ok(Self { whole, streamed, profile, origin, generation, key, bodies: Bodies::default() })
+        Ok(Self { whole, streamed, profile, origin, generation, rules, key, bodies: Bodies::default() })
     }
 
     /// Returns the server's profile.
@@ -110,13 +112,17 @@ impl GeminiCodec {
     }
 }
 
+fn key(profile: &GeminiProfile, generation: GeminiGeneration, rules: Rules) -> WireKey {
+    WireKey::new(&(WIRE, &profile.provider, generation, profile.schemas, profile.exclude_domains, rules))
+}
+
 impl Codec for GeminiCodec {
     fn origin(&self) -> &Origin {
         &self.origin
     }
 
     fn encode(&self, req: &ModelRequest) -> Result<Request<Bytes>> {
-        let checked = checked(req, &self.origin, &Rules::gemini())?;
+        let checked = checked(req, &self.origin, &self.rules)?;
         let req = &*checked;
         let excludes = self.profile.exclude_domains;
         check(&req.tools, "generate", |tool| server_tools::tool(tool, excludes).err())?;
@@ -133,6 +139,21 @@ impl Codec for GeminiCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.origin)
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.rules.learn(refused)?;
+        let codec = Self {
+            whole: self.whole.clone(),
+            streamed: self.streamed.clone(),
+            profile: self.profile.clone(),
+            origin: self.origin.clone(),
+            generation: self.generation,
+            rules,
+            key: key(&self.profile, self.generation, rules),
+            bodies: Bodies::default(),
+        };
+        Some(Adapted::new(codec, rule, is_lasting))
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantMessage, Block, History, Media, Message, ModelRequest, Part, SystemMessage, ToolCall, ToolChoice,
-    ToolMessage, ToolSpec,
+    AssistantMessage, Block, Media, Message, ModelRequest, Part, SystemMessage, ToolCall, ToolChoice, ToolMessage,
+    ToolSpec,
     message::{MediaSource, Raw},
 };
 use serde::Serialize;
@@ -40,7 +40,7 @@ impl Words for OllamaCodec {
         self.write_spoken(&Spoken::new("system", system.parts(), None), system.raw(), out);
     }
 
-    fn write_message(&self, _history: &History, _at: usize, message: &Message, out: &mut Vec<u8>) {
+    fn write_message(&self, _req: &ModelRequest, _at: usize, message: &Message, out: &mut Vec<u8>) {
         match message {
             Message::System(message) => self.write_system(message, out),
             Message::User(message) => {

@@ -38,10 +38,10 @@ pub use self::profile::OllamaProfile;
 pub(crate) use self::profile::server;
 use self::{answer::Answer, encode::image};
 use crate::{
-    Codec, Decoder, Framing, ProviderError,
+    Adapted, Codec, Decoder, Framing, ProviderError,
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked},
+        check::{Learned, Rules, checked},
         content::check_parts,
         endpoint::{endpoint, post},
         events::Events,
@@ -84,9 +84,13 @@ impl OllamaCodec {
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: OllamaProfile) -> Result<Self> {
         let uri = endpoint(profile::server(&profile.base_url), "/api/chat")?;
-        let key = WireKey::new(&(WIRE, &profile.provider));
         let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::any());
-        Ok(Self { uri, profile, manner, key, bodies: Bodies::default() })
+        Ok(Self::with_manner(uri, profile, manner))
+    }
+
+    fn with_manner(uri: Uri, profile: OllamaProfile, manner: Manner) -> Self {
+        let key = WireKey::new(&(WIRE, &profile.provider, manner.rules));
+        Self { uri, profile, manner, key, bodies: Bodies::default() }
     }
 
     /// Returns the server's profile.
@@ -130,6 +134,12 @@ impl Codec for OllamaCodec {
 
     fn framing(&self) -> Framing {
         Framing::Lines
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
+        let manner = Manner { rules, ..self.manner.clone() };
+        Some(Adapted::new(Self::with_manner(self.uri.clone(), self.profile.clone(), manner), rule, is_lasting))
     }
 
     fn decoder(&self, chunks: bool) -> Box<dyn Decoder> {

@@ -2,7 +2,7 @@
 //! same names.
 
 use agent_core::{
-    History, Message, ModelRequest, SystemMessage, ToolSpec,
+    Message, ModelRequest, SystemMessage, ToolSpec,
     tool::{ServerTool, WebSearch, WireKey},
 };
 
@@ -39,10 +39,10 @@ pub(in crate::wire) trait Words {
         write_spoken(self.manner(), self.manner().system_role(), system.raw(), system.parts(), out);
     }
 
-    /// Writes `message`, at index `at` in the history, followed by a comma. Default: as in Chat
-    /// Completions.
-    fn write_message(&self, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
-        write_message(self.manner(), history, at, message, out);
+    /// Writes `message`, at index `at` in the request's history, followed by a comma. Default: as in
+    /// Chat Completions.
+    fn write_message(&self, req: &ModelRequest, at: usize, message: &Message, out: &mut Vec<u8>) {
+        write_message(self.manner(), req, at, message, out);
     }
 }
 
@@ -66,7 +66,7 @@ pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireK
             out.push(b',');
         }
         // Each message has a comma after it, so that its encoding does not depend on the next.
-        out.messages(&req.messages, |at, message, out| words.write_message(&req.messages, at, message, out));
+        out.messages(&req.messages, |at, message, out| words.write_message(req, at, message, out));
         out.pop_if(|last| *last == b',');
         out.push(b']');
     }

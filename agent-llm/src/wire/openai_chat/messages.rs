@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    History, Message, Part, ToolMessage,
+    History, Message, ModelRequest, Part, ToolMessage,
     message::{Cache, Origin, Raw},
 };
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::wire::{
 };
 
 /// The receiving server, and its dialect.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::wire) struct Manner {
     pub(in crate::wire) origin: Origin,
     pub(in crate::wire) profile: Profile,
@@ -82,10 +82,14 @@ pub(in crate::wire) enum Said<'a> {
     Parts(Vec<Json<'a>>),
 }
 
-/// Writes `message`, at index `at` in the history, followed by a comma.
-pub(super) fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
-    write_alone(manner, message, out);
+/// Writes `message`, at index `at` in the request's history, followed by a comma.
+pub(super) fn write_message(manner: &Manner, req: &ModelRequest, at: usize, message: &Message, out: &mut Vec<u8>) {
+    match message {
+        Message::Assistant(m) => turn::write(manner, m, manner.rules.needs_reasoning(req, manner.origin.model()), out),
+        _ => write_alone(manner, message, out),
+    }
     out.push(b',');
+    let history = &req.messages;
     // A turn is added to the history as a whole: no further results follow later.
     if message.as_tool().is_some() && !matches!(history.get(at + 1), Some(Message::Tool(_))) {
         write_media_of_turn(manner, history, at, out);
@@ -97,7 +101,7 @@ pub(super) fn write_alone(manner: &Manner, message: &Message, out: &mut Vec<u8>)
     match message {
         Message::System(m) => write_spoken(manner, manner.system_role(), m.raw(), m.parts(), out),
         Message::User(m) => write_spoken(manner, "user", m.raw(), m.parts(), out),
-        Message::Assistant(m) => turn::write(manner, m, out),
+        Message::Assistant(m) => turn::write(manner, m, false, out),
         Message::Tool(m) => write_result(manner, m, out),
     }
 }

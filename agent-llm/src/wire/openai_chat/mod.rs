@@ -31,7 +31,7 @@ mod settings;
 mod tags;
 mod turn;
 
-use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
 use bytes::Bytes;
 use http::{Request, Uri};
 use serde_json::{Map, Value};
@@ -39,10 +39,10 @@ use serde_json::{Map, Value};
 use self::{answer::Answer, messages::Manner};
 use super::{profile, usage};
 use crate::{
-    Codec, Decoder, Profile,
+    Adapted, Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked},
+        check::{Learned, Rules, checked},
         endpoint::post,
         server_tools::{self, check_no_count, refusal},
         surrogates::text_of,
@@ -55,7 +55,7 @@ const WIRE: &str = "openai-chat";
 /// [`Codec`] of OpenAI Chat Completions.
 ///
 /// ```
-/// use agent_core::{ModelRequest, History, Message, testing::detached_run};
+/// use agent_core::{Error, ModelRequest, History, Message, testing::detached_run};
 /// use agent_llm::{Codec, OpenAiChatCodec, Profile};
 ///
 /// let codec = OpenAiChatCodec::new("gpt-5", Profile::openai())?;
@@ -81,11 +81,15 @@ impl OpenAiChatCodec {
     /// unset placeholder.
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/chat/completions")?;
-        let rules = Rules::chat(&profile);
-        let manner = Manner::new(WIRE, model, profile, rules);
+        let model = model.into();
+        let rules = Rules::chat(&model, &profile);
+        Ok(Self::with_manner(uri, Manner::new(WIRE, model, profile, rules)))
+    }
+
+    fn with_manner(uri: Uri, manner: Manner) -> Self {
         let Profile { provider, system_role, verbatim, cache_control, .. } = &manner.profile;
-        let key = WireKey::new(&(WIRE, provider, system_role, verbatim, cache_control, rules));
-        Ok(Self { uri, manner, key, bodies: Bodies::default() })
+        let key = WireKey::new(&(WIRE, provider, system_role, verbatim, cache_control, manner.rules));
+        Self { uri, manner, key, bodies: Bodies::default() }
     }
 
     /// Returns the server's profile.
@@ -115,6 +119,12 @@ impl Codec for OpenAiChatCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin(), self.manner.profile.thinking_tags)
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
+        let manner = Manner { rules, ..self.manner.clone() };
+        Some(Adapted::new(Self::with_manner(self.uri.clone(), manner), rule, is_lasting))
     }
 
     fn session_fields(&self, session: &str) -> Map<String, Value> {

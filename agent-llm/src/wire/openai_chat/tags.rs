@@ -107,8 +107,9 @@ pub(super) fn split(blocks: &mut Vec<Block>) {
         (None, None) => return,
     };
     let rest = rest.trim_start();
-    let made =
-        [(!thinking.is_empty()).then(|| Block::reasoning(thinking)), (!rest.is_empty()).then(|| Block::text(rest))];
+    // An answer that was cut off right after the tag still has a block.
+    let has_thinking = !thinking.is_empty() || rest.is_empty();
+    let made = [has_thinking.then(|| Block::reasoning(thinking)), (!rest.is_empty()).then(|| Block::text(rest))];
     blocks.splice(at..=at, made.into_iter().flatten());
 }
 
@@ -150,6 +151,7 @@ mod tests {
         assert_eq!(of("<think>hm</think>\n\nFour."), both);
         assert_eq!(of("hm</think>\n\nFour."), both);
         assert_eq!(of("<think>hm"), [Block::reasoning("hm")]);
+        assert_eq!(of("<think>"), [Block::reasoning("")]);
         assert_eq!(of("<think></think>Four."), [Block::text("Four.")]);
         assert_eq!(of("Four."), [Block::text("Four.")]);
     }

@@ -16,6 +16,7 @@ use super::{
     messages::{Manner, Said},
     parts::{is_plain, own_media, part, text_json},
     read::{self, DETAILS, OLDER_CALL, ORDER, SPELLINGS, read},
+    tags,
 };
 use crate::wire::{
     content::{lines, same_call},
@@ -60,21 +61,33 @@ type Sent = BTreeMap<String, Box<RawValue>>;
 /// * if it was edited, with the fields of its blocks, and the provider's own for the others;
 /// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
 ///   its author accepts.
-pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
+///
+/// With `needs_reasoning`, a message with calls always has `reasoning_content`.
+pub(super) fn write(manner: &Manner, message: &AssistantMessage, needs_reasoning: bool, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(&manner.origin, raw));
+    let needs_reasoning = needs_reasoning && message.has_calls();
     match own {
         // Audio is sent back by id.
-        Some(raw) if manner.profile.verbatim && !message.is_edited() && !message.blocks().iter().any(is_speech) => {
+        Some(raw)
+            if manner.profile.verbatim
+                && !message.is_edited()
+                && !message.blocks().iter().any(is_speech)
+                && (!needs_reasoning || raw.json().contains(REASONING)) =>
+        {
             out.extend_from_slice(raw.json().as_bytes());
         }
-        _ => Projection { manner, message, own }.write(out),
+        _ => Projection { manner, message, own, needs_reasoning }.write(out),
     }
 }
+
+/// Field with the reasoning that some servers require.
+const REASONING: &str = "reasoning_content";
 
 struct Projection<'a> {
     manner: &'a Manner,
     message: &'a AssistantMessage,
     own: Option<&'a Raw>,
+    needs_reasoning: bool,
 }
 
 impl<'a> Projection<'a> {
@@ -87,10 +100,10 @@ impl<'a> Projection<'a> {
         let is_said = content.is_some() || has_content;
         let tool_calls = self.message.calls().map(|call| self.call(call)).collect();
         let mut rest = sent.map(|sent| self.rest(sent)).unwrap_or_default();
-        if self.manner.rules.turns().reasoning_with_calls && self.message.has_calls() {
+        if self.needs_reasoning {
             // The reasoning of another model is not sent to this server; a placeholder replaces it.
             let stand_in = || RawValue::from_string("\".\"".into()).unwrap_or_default();
-            rest.entry("reasoning_content".into()).or_insert_with(stand_in);
+            rest.entry(REASONING.into()).or_insert_with(stand_in);
         }
         // Text that exists only as audio is sent back by its id.
         let is_spoken = rest.contains_key("audio") && !has_content;
@@ -111,6 +124,9 @@ impl<'a> Projection<'a> {
         if sends("content").is_some_and(|json| json.get().starts_with('[')) || blocks.iter().any(needs_parts) {
             return Some(Said::Parts(blocks.iter().filter_map(|block| self.part(block)).collect()));
         }
+        if let Some(own) = self.tagged(sent) {
+            return Some(Said::Text(own.into()));
+        }
         let all = lines(blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.text.as_str()),
             // The API accepts no images from the model: a placeholder is sent.
@@ -119,6 +135,29 @@ impl<'a> Projection<'a> {
             _ => None,
         }));
         (!all.is_empty() || !self.message.has_calls()).then_some(Said::Text(all))
+    }
+
+    /// Returns the provider's own content if it contains thinking between tags, and the blocks still
+    /// have the same thinking and text.
+    fn tagged(&self, sent: Option<&Sent>) -> Option<String> {
+        if !self.manner.profile.thinking_tags {
+            return None;
+        }
+        let own: String = serde_json::from_str(sent?.get("content")?.get()).ok()?;
+        let mut was = vec![Block::text(own.as_str())];
+        tags::split(&mut was);
+        let is_said = |block: &&Block| matches!(block, Block::Text(_) | Block::Reasoning(_));
+        let is_tagged = was.iter().any(|block| matches!(block, Block::Reasoning(_)));
+        let words = |blocks: &[Block]| -> Vec<(bool, String)> {
+            let said = blocks.iter().filter(is_said);
+            said.map(|block| match block {
+                Block::Reasoning(reasoning) => (true, reasoning.text.clone()),
+                Block::Text(text) => (false, text.text.clone()),
+                _ => Default::default(),
+            })
+            .collect()
+        };
+        (is_tagged && words(&was) == words(self.message.blocks())).then_some(own)
     }
 
     fn part(&self, block: &'a Block) -> Option<Json<'a>> {

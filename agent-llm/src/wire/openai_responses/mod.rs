@@ -60,7 +60,7 @@ mod settings;
 mod tools;
 mod turn;
 
-use agent_core::{ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
 use bytes::Bytes;
 use http::{Request, Uri};
 use serde_json::{Map, Value};
@@ -68,10 +68,10 @@ use serde_json::{Map, Value};
 use self::answer::Answer;
 pub use self::profile::ResponsesProfile;
 use crate::{
-    Codec, Decoder, Profile,
+    Adapted, Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
-        check::{Rules, checked},
+        check::{Learned, Rules, checked},
         endpoint::post,
         openai_chat::messages::Manner,
         server_tools::{check, check_no_count, check_text_alone, refusal},
@@ -114,11 +114,14 @@ impl OpenAiResponsesCodec {
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/responses")?;
         let rules = Rules::responses(&profile);
-        let manner = Manner::new(WIRE, model, profile, rules);
+        Ok(Self::with_manner(uri, Manner::new(WIRE, model, profile, rules)))
+    }
+
+    fn with_manner(uri: Uri, manner: Manner) -> Self {
         let Profile { provider, system_role, responses, .. } = &manner.profile;
         let is_preview = tools::is_preview(manner.origin.model());
-        let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview, rules));
-        Ok(Self { uri, manner, key, bodies: Bodies::default() })
+        let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview, manner.rules));
+        Self { uri, manner, key, bodies: Bodies::default() }
     }
 
     /// Returns the server's profile.
@@ -151,6 +154,12 @@ impl Codec for OpenAiResponsesCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin())
+    }
+
+    fn adapt(&self, refused: &Error) -> Option<Adapted> {
+        let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
+        let manner = Manner { rules, ..self.manner.clone() };
+        Some(Adapted::new(Self::with_manner(self.uri.clone(), manner), rule, is_lasting))
     }
 
     fn session_fields(&self, session: &str) -> Map<String, Value> {

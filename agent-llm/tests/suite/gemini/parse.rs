@@ -127,6 +127,25 @@ fn results_find_their_calls() {
 }
 
 #[test]
+fn results_that_name_the_id_of_their_call_or_nothing_known_find_it_too() {
+    let call = |id: &str, name: &str| json!({"functionCall": {"id": id, "name": name, "args": {}}});
+    let found = |names: [&str; 2]| -> Vec<(String, String)> {
+        let results: Vec<_> = names.iter().map(|name| result(name, json!({"result": name}))).collect();
+        let contents = json!([
+            {"role": "user", "parts": [text("u")]},
+            {"role": "model", "parts": [call("c1", "f"), call("c2", "g")]},
+            {"role": "user", "parts": results},
+        ]);
+        let parsed = parse(&json!({"contents": contents}));
+        let results = parsed.messages.iter().filter_map(Message::as_tool);
+        results.map(|r| (r.name().to_owned(), r.parts()[0].as_text().expect("text").to_owned())).collect()
+    };
+    let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    assert_eq!(found(["c2", "c1"]), [pair("f", "c1"), pair("g", "c2")]);
+    assert_eq!(found(["x", "y"]), [pair("f", "x"), pair("g", "y")]);
+}
+
+#[test]
 fn results_that_are_edited_leave_their_neighbours_as_they_were() {
     let body = json!({"contents": [
         {"role": "user", "parts": [text("u")]},

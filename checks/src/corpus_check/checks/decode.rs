@@ -42,7 +42,7 @@ fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
     let kept = to_json(&response);
     let mut complaints = json::lost(&turn, &kept);
     complaints.extend(json::lost(&subject.wire.beside(whole), &kept));
-    complaints.extend(misread(&subject.wire.said(&turn), &response));
+    complaints.extend(misread(&subject.wire.meant(subject.exchange, &turn), &response));
     if let Some(total) = subject.wire.tokens(whole).filter(|total| *total != response.usage.total()) {
         complaints.push(format!("usage: {total} tokens became {:?}", response.usage));
     }

@@ -1,8 +1,10 @@
 //! Check that a provider's response is sent back unchanged.
 
+use std::sync::Arc;
+
 use agent::{
     AssistantMessage, Message,
-    core::{History, ModelRequest, ToolMessage},
+    core::{History, ModelParams, ModelRequest, ToolMessage},
     testing::detached_run,
 };
 use serde_json::Value;
@@ -43,12 +45,25 @@ fn sent_back(subject: &Subject<'_>, message: AssistantMessage) -> Result<Value, 
     subject.wire.sent_back(&encoded(subject, message)?).ok_or_else(|| "the turn is not in the request".to_owned())
 }
 
+/// Returns the settings of the recorded request that repairs depend on: whether the model thinks.
+fn params(subject: &Subject<'_>) -> Option<ModelParams> {
+    let sent = subject.exchange.request.json.as_ref()?.to_string();
+    let read = subject.codec.decode_request(sent.as_bytes()).ok()?.params;
+    let mut params = ModelParams::default();
+    params.effort = read.effort;
+    params.extra.extend(read.extra.into_iter().filter(|(name, _)| name == "thinking"));
+    Some(params)
+}
+
 /// Encodes the request that follows `message`.
 pub(crate) fn encoded(subject: &Subject<'_>, message: AssistantMessage) -> Result<Value, String> {
     let results = message.calls().map(|call| ToolMessage::text(call.id.clone(), call.name.clone(), "done", false));
     let results: Vec<_> = results.map(Message::Tool).collect();
     let history = History::import([Message::user("go"), Message::Assistant(message)].into_iter().chain(results)).0;
-    let request = ModelRequest::new(detached_run(history).cx().clone());
+    let mut request = ModelRequest::new(detached_run(history).cx().clone());
+    if let Some(params) = params(subject) {
+        request.params = Arc::new(params);
+    }
     let request = subject.codec.encode(&request).map_err(|error| format!("not encoded: {error:?}"))?;
     serde_json::from_slice(request.body()).map_err(|error| format!("the request is not JSON: {error}"))
 }

@@ -70,6 +70,13 @@ pub(crate) trait Wire: Sync {
     /// Returns the content of the turn.
     fn said(&self, turn: &Value) -> Said;
 
+    /// Returns the content of the turn as the server of this exchange means it. Default: as
+    /// [`said`](Self::said).
+    fn meant(&self, exchange: &Exchange, turn: &Value) -> Said {
+        let _ = exchange;
+        self.said(turn)
+    }
+
     /// Returns the turn in a request that holds a user's message, the turn, and the results of its
     /// calls; `None` for any other request.
     fn sent_back(&self, request: &Value) -> Option<Value>;

@@ -94,12 +94,40 @@ impl Wire for OpenAiChat {
                 arguments: arguments.cloned().unwrap_or("".into()),
             }
         }));
+        if let Some(older) = turn.get("function_call").filter(|older| older.is_object() && said.calls.is_empty()) {
+            said.calls.push(Called {
+                id: String::new(),
+                name: text(older, "/name").to_owned(),
+                arguments: older["arguments"].clone(),
+            });
+        }
         let known = ["role", "content", "reasoning_content", "reasoning", "tool_calls"];
         let others = turn.as_object().into_iter().flatten().filter(|(name, _)| !known.contains(&name.as_str()));
         said.more |= others.into_iter().any(|(_, value)| {
             [Value::is_string, Value::is_array, Value::is_object].iter().any(|is| is(value))
                 && !["\"\"", "[]", "{}"].contains(&value.to_string().as_str())
         });
+        said
+    }
+
+    /// Separates thinking from text for servers that leave it there, up to `</think>`.
+    fn meant(&self, exchange: &Exchange, turn: &Value) -> Said {
+        let mut said = self.said(turn);
+        let has_tags =
+            provider_of(exchange).and_then(|known| known.openai).is_some_and(|profile| profile.thinking_tags);
+        if !has_tags || !said.reasoning.is_empty() {
+            return said;
+        }
+        let all = said.text.trim_start();
+        let (thinking, text) = match (all.strip_prefix("<think>"), said.text.split_once("</think>")) {
+            (Some(open), None) => (open, ""),
+            (Some(open), Some((_, text))) => (open.split("</think>").next().unwrap_or_default(), text),
+            (None, Some((thinking, text))) => (thinking, text),
+            (None, None) => return said,
+        };
+        let (thinking, text) = (thinking.to_owned(), text.trim_start().to_owned());
+        said.more |= thinking.is_empty() && text.is_empty();
+        (said.reasoning, said.text) = (thinking, text);
         said
     }
 
@@ -115,7 +143,8 @@ impl Wire for OpenAiChat {
         (total == sum || total == sum + reasoning).then_some(total)
     }
 
-    /// Calls without ids get some: their results must refer to them.
+    /// Calls without ids get some: their results must refer to them. A call of the API's older form
+    /// is sent back in the newer one.
     fn turn_differences(&self, sent: &Value, back: &Value) -> Vec<String> {
         let mut sent = sent.clone();
         for (at, call) in sent.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
@@ -123,7 +152,29 @@ impl Wire for OpenAiChat {
                 call["id"] = back["tool_calls"][at]["id"].clone();
             }
         }
+        if let Some(older) = sent.as_object_mut().filter(|turn| turn.get("tool_calls").is_none_or(Value::is_null))
+            && let Some(function) = older.remove("function_call").filter(Value::is_object)
+        {
+            let id = back["tool_calls"][0]["id"].clone();
+            older.retain(|_, value| !value.is_null());
+            older.insert("tool_calls".into(), json!([{"id": id, "type": "function", "function": function}]));
+        }
         json::differences(&sent, back)
+    }
+
+    /// Removes the placeholder between results and the next user message, which Mistral's servers
+    /// require: see the rules of the wires.
+    fn normalise_request(&self, request: &mut Value) {
+        let Some(messages) = request.get_mut("messages").and_then(Value::as_array_mut) else { return };
+        let placeholder = json!({"role": "assistant", "content": "[empty]"});
+        let is_between = |at: usize, messages: &[Value]| {
+            messages[at] == placeholder
+                && at > 0
+                && messages[at - 1]["role"] == "tool"
+                && messages.get(at + 1).is_some_and(|next| next["role"] == "user")
+        };
+        let placed: Vec<_> = (0..messages.len()).filter(|at| is_between(*at, messages)).collect();
+        placed.into_iter().rev().for_each(|at| drop(messages.remove(at)));
     }
 
     /// Reasoning, content and calls are fields of one object.

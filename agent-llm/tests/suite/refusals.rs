@@ -1,0 +1,163 @@
+//! Requests that a provider refuses: repaired by the rule that its message points to.
+
+use std::sync::{Arc, Mutex};
+
+use agent_core::{
+    AssistantMessage, Block, ErrorKind, Event, EventKind, History, Message, Model, ModelRequest, ToolMessage, ToolSpec,
+    UserMessage, message::Part,
+};
+use agent_llm::Wire;
+use serde_json::{Value, json};
+
+use super::common::{Answer, Provider, hello, request, run};
+
+type Warnings = Arc<Mutex<Vec<String>>>;
+
+/// A conversation with a long call id that occurs twice, an image, and a tool with a rich schema.
+fn rich() -> Vec<Message> {
+    let id = "call".repeat(15);
+    let turn = || {
+        [
+            Message::Assistant(AssistantMessage::new(vec![Block::tool_call(&*id, "look", "{}")])),
+            Message::Tool(ToolMessage::text(&*id, "look", "r", false)),
+        ]
+    };
+    let image = agent_core::Media::base64("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ", "image/png");
+    let asks = Message::User(UserMessage::new(vec![Part::text("see"), Part::Image(image)]));
+    [asks].into_iter().chain(turn()).chain(turn()).chain([Message::user("and?"), Message::user("now?")]).collect()
+}
+
+fn listening(mut req: ModelRequest) -> (ModelRequest, Warnings) {
+    let heard = Warnings::default();
+    let hears = heard.clone();
+    req.cx.attach(Arc::new(move |event: &Event| {
+        if let EventKind::Warning { message } = &event.kind {
+            hears.lock().expect("free").push(message.clone());
+        }
+    }));
+    let schema = json!({"type": "object", "properties": {"a b": {"$ref": "#/$defs/T"}}, "$defs": {"T": {
+        "type": "object", "properties": {"next": {"$ref": "#/$defs/T"}, "n": {"type": "integer", "multipleOf": 3}}}}});
+    req.tools = [ToolSpec::new("look", "looks", schema), ToolSpec::new("find", "finds", json!({"type": "object"}))]
+        .into_iter()
+        .collect();
+    (req, heard)
+}
+
+fn refusal(said: &str) -> Answer {
+    Answer::json(400, json!({"error": {"message": said, "type": "invalid_request_error"}}).to_string())
+}
+
+fn answer(wire: Wire) -> Answer {
+    Answer::json(
+        200,
+        match wire {
+            Wire::Messages => json!({"id": "m", "type": "message", "role": "assistant", "model": "m",
+                "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn", "usage": {}})
+            .to_string(),
+            _ => hello(),
+        },
+    )
+}
+
+fn model(wire: Wire, provider: &Provider) -> impl Model + use<> {
+    let acme = agent_llm::Provider::new("acme", wire, "http://acme.test");
+    acme.model("m").transport(provider.clone()).retries(0).build().expect("a model")
+}
+
+/// Refusals of Chat Completions and Messages, the rule that each points to, and a check that the
+/// request follows it.
+const REFUSALS: [(&str, &str, fn(&str) -> bool); 9] = [
+    (
+        "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 20",
+        "call ids of at most 20",
+        |b| !b.contains("callcallcallcallcallcall"),
+    ),
+    ("Tool call id was callcall but must be a-z, A-Z, 0-9, with a length of 9.", "call ids of 9", |b| {
+        !b.contains("callcallcall")
+    }),
+    ("Duplicate function call id 'call'", "different ids", |b| !b.is_empty()),
+    ("After the optional system message, conversation roles must alternate user/assistant", "alternate", |b| {
+        !b.contains(r#""and?"},{"#)
+    }),
+    ("Unexpected role 'user' after role 'tool'", "an answer between", |b| b.contains("[empty]")),
+    ("The `reasoning_content` in the thinking mode must be passed back to the API.", "reasoning_content", |b| {
+        b.contains("reasoning_content")
+    }),
+    ("No endpoints found that support image input", "no images", |b| b.contains("[image left out")),
+    ("At most 0 image(s) may be provided in one request.", "at most 0 images", |b| b.contains("[image left out")),
+    ("Invalid schema for function 'look': recursion is not supported", "simpler schemas", |b| {
+        !b.contains("$ref") && !b.contains("multipleOf") && b.contains("\"look\"")
+    }),
+];
+
+#[tokio::test]
+async fn a_request_that_breaks_an_unknown_rule_is_repaired_once_and_the_rule_is_remembered() {
+    for (said, rule, follows) in REFUSALS {
+        let provider = Provider::new([refusal(said), answer(Wire::Chat), answer(Wire::Chat)]);
+        let model = model(Wire::Chat, &provider);
+        let run = run(rich());
+        let (req, heard) = listening(ModelRequest::new(run.cx().clone()));
+        let response = model.call(req.clone()).await.expect(said);
+        assert_eq!(response.message.text(), "hello", "{said}");
+        let repairs = response.details["repairs"][0].as_str().expect("a rule").to_owned();
+        assert!(repairs.contains(rule), "{repairs}");
+        let warnings = heard.lock().expect("free").clone();
+        assert!(warnings.len() == 1 && warnings[0].contains(rule) && warnings[0].contains(said), "{warnings:?}");
+        model.call(req.clone()).await.expect("the rule is known");
+        let bodies: Vec<String> = provider.bodies().iter().map(Value::to_string).collect();
+        assert_eq!(bodies.len(), 3, "{said}");
+        assert!(follows(&bodies[1]), "{said}: {}", bodies[1]);
+        assert_eq!(bodies[1], bodies[2], "{said}");
+        assert_eq!(
+            req.messages,
+            History::from_messages(rich()).expect("paired"),
+            "the stored conversation is unchanged"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_the_provider_cannot_read_is_left_out_of_that_request_alone() {
+    let said = "Could not process image";
+    let provider = Provider::new([refusal(said), answer(Wire::Messages), refusal(said), answer(Wire::Messages)]);
+    let model = model(Wire::Messages, &provider);
+    let run = run(rich());
+    let (req, _) = listening(ModelRequest::new(run.cx().clone()));
+    for _ in 0..2 {
+        model.call(req.clone()).await.expect("an answer");
+    }
+    let has_image: Vec<bool> = provider.bodies().iter().map(|b| b.to_string().contains("image/png")).collect();
+    let left_out: Vec<bool> = provider.bodies().iter().map(|b| b.to_string().contains("image left out")).collect();
+    assert_eq!(left_out, [false, true, false, true]);
+    assert!(has_image[0] && has_image[2]);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_refused_even_in_simple_form_is_left_out_and_the_others_stay() {
+    let said = "tools.0.custom.input_schema: JSON schema is invalid";
+    let provider = Provider::new([refusal(said), refusal(said), answer(Wire::Messages)]);
+    let run = run(rich());
+    let (req, heard) = listening(ModelRequest::new(run.cx().clone()));
+    model(Wire::Messages, &provider).call(req).await.expect("an answer");
+    let bodies = provider.bodies();
+    let names = |body: &Value| -> Vec<String> {
+        let tools = body["tools"].as_array().expect("tools");
+        tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!((names(&bodies[1]), names(&bodies[2])), (vec!["look".into(), "find".into()], vec!["find".to_owned()]));
+    let warnings = heard.lock().expect("free").clone();
+    assert!(warnings.iter().any(|said| said.contains("the tool 'look'")), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_that_repeats_or_points_to_no_rule_is_the_callers() {
+    let said = "Duplicate function call id 'x'";
+    let provider = Provider::new([refusal(said), refusal(said)]);
+    let run = run(rich());
+    let (req, _) = listening(ModelRequest::new(run.cx().clone()));
+    let error = model(Wire::Chat, &provider).call(req).await.expect_err("refused");
+    assert_eq!((error.kind(), error.message(), provider.calls()), (ErrorKind::InvalidRequest, said, 2));
+    let provider = Provider::new([refusal("Invalid value for 'temperature'")]);
+    model(Wire::Chat, &provider).call(request([Message::user("hi")])).await.expect_err("refused");
+    assert_eq!(provider.calls(), 1);
+}
