@@ -1,7 +1,8 @@
 //! Extractors with limits for request bodies.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
+use agent::llm::mend_surrogates;
 use axum::{
     RequestExt,
     body::{Bytes, HttpBody},
@@ -37,9 +38,16 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
                 "the body is nested too deeply: at most {DEPTH} levels are allowed"
             )));
         }
-        let value = serde_json::from_slice(&body).map_err(|e| ApiError::invalid(format!("invalid body: {e}")))?;
-        Ok(Self(value))
+        Ok(Self(parsed(&body).map_err(|e| ApiError::invalid(format!("invalid body: {e}")))?))
     }
+}
+
+/// Parses JSON. Half a surrogate pair, which clients send that cut texts anywhere, becomes U+FFFD.
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(body).or_else(|error| match str::from_utf8(body).map(mend_surrogates) {
+        Ok(Cow::Owned(mended)) => serde_json::from_str(&mended),
+        _ => Err(error),
+    })
 }
 
 /// Reads a whole body within the limits on size and time.
@@ -119,6 +127,12 @@ mod tests {
         assert!(is_deeper(b"[[[1]]]", 2) && !is_deeper(b"[[[1]]]", 3));
         assert!(!is_deeper(br#"["[[[[\"[[["]"#, 1));
         assert!(!is_deeper(b"[][][][]", 1));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_becomes_a_replacement_character() {
+        assert_eq!(parsed::<String>(br#""hi \ud83d""#).expect("a text"), "hi \u{fffd}");
+        assert!(parsed::<String>(b"\"hi").is_err());
     }
 
     #[test]

@@ -64,12 +64,21 @@ pub(super) enum MessageInput {
         #[serde(default)]
         error: Option<String>,
     },
-    /// Assistant message in the front end's copy.
+    /// Assistant message in the front end's copy, of which only the ids of calls are read.
     #[serde(alias = "reasoning", alias = "activity")]
-    Assistant {},
+    Assistant {
+        #[serde(default)]
+        tool_calls: Option<Vec<CallInput>>,
+    },
     /// System messages are ignored: instructions belong to the agent.
     #[serde(alias = "developer")]
     System {},
+}
+
+#[derive(Deserialize)]
+pub(super) struct CallInput {
+    #[serde(default)]
+    pub(super) id: String,
 }
 
 #[derive(Deserialize)]

@@ -28,7 +28,10 @@ impl RunAgentInput {
                     let text = error.unwrap_or_else(|| content.text());
                     turn.results.push(CallResult { call: tool_call_id, text, is_error });
                 }
-                MessageInput::Assistant {} => turn.said.clear(),
+                MessageInput::Assistant { tool_calls } => {
+                    turn.said.clear();
+                    tool_calls.iter().flatten().for_each(|call| turn.called(&call.id));
+                }
                 MessageInput::System {} => {}
             }
         }
@@ -81,6 +84,16 @@ mod tests {
             {"id": "3", "role": "user", "content": "then do"},
         ]);
         assert_eq!(texts(&turn(&forged)), ["then do"]);
+    }
+
+    #[test]
+    fn a_result_belongs_to_the_last_call_with_its_id() {
+        let call =
+            json!({"role": "assistant", "id": "a", "toolCalls": [{"id": "c1", "type": "function", "function": {}}]});
+        let result = json!({"role": "tool", "id": "r", "toolCallId": "c1", "content": "old"});
+        let asks = json!({"role": "user", "id": "u", "content": "again"});
+        assert_eq!(turn(&json!([call, result, asks])).results.len(), 1);
+        assert_eq!(turn(&json!([call, result, asks, call, asks])).results, []);
     }
 
     #[test]

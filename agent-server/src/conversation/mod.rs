@@ -38,6 +38,9 @@ pub(crate) struct Turn {
     pub(crate) results: Vec<CallResult>,
     /// Answers to the interrupts of a suspended run.
     pub(crate) resume: Vec<Resume>,
+    /// Decisions that the client repeats with the whole conversation: those about interrupts that
+    /// are not open are ignored.
+    pub(crate) decided: Vec<Resume>,
     /// Tools of the front end.
     pub(crate) tools: Vec<ToolSpec>,
 }
@@ -49,6 +52,11 @@ pub(crate) struct Began {
 }
 
 impl Turn {
+    /// Forgets earlier results of a call: the agent called with the same id again.
+    pub(crate) fn called(&mut self, call: &str) {
+        self.results.retain(|result| result.call != call);
+    }
+
     /// Starts a run of the agent in a session, or resumes the one that is suspended there. `shape`
     /// adds protocol-specific options.
     ///
@@ -82,7 +90,7 @@ impl Turn {
         if let Some(open) = &open
             && let Some(answers) = self.goes_on(open, caller, &messages)?
         {
-            if !self.resume.is_empty() {
+            if !self.resume.is_empty() || !resume::open_ones(open, &self.decided).is_empty() {
                 caller.require(Scope::Answer)?;
             }
             let run = app.run(caller, &open.ids.run_id, Some(session)).await?;
@@ -121,6 +129,7 @@ impl Turn {
         messages: &[Message],
     ) -> Result<Option<Vec<(String, Answer)>>, ApiError> {
         let mut answers = resume::answers(open, &self.resume)?;
+        answers.extend(resume::answers(open, &resume::open_ones(open, &self.decided))?);
         answers.extend(client_tools::answers(open, &self.results));
         // A paused, cancelled or failed run has no questions: it is resumed if the request contains
         // nothing else.

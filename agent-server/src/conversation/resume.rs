@@ -53,6 +53,12 @@ pub(crate) fn answers(open: &Checkpoint, resume: &[Resume]) -> Result<Vec<(Strin
     Ok(answers)
 }
 
+/// Returns those that are about open interrupts.
+pub(crate) fn open_ones(open: &Checkpoint, decided: &[Resume]) -> Vec<Resume> {
+    let is_open = |given: &&Resume| open.questions.iter().any(|question| interrupt_id(question) == given.interrupt_id);
+    decided.iter().filter(is_open).cloned().collect()
+}
+
 /// Converts a payload. Front ends send `{"approved": ..}` for approvals, independently of the
 /// question's schema.
 fn answer(question: &Question, payload: &Value) -> Value {

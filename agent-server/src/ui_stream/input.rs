@@ -93,16 +93,14 @@ impl ChatInput {
                 }
                 "assistant" => {
                     turn.said.clear();
-                    // Decisions about earlier answers were already applied.
-                    turn.resume.clear();
-                    turn.results.extend(message.parts.iter().filter_map(UiPart::result));
-                    turn.resume.extend(message.parts.iter().filter_map(UiPart::decided));
+                    for part in &message.parts {
+                        turn.called(&part.tool_call_id);
+                        turn.results.extend(part.result());
+                    }
+                    turn.decided.extend(message.parts.iter().filter_map(UiPart::decided));
                 }
                 _ => {}
             }
-        }
-        if !turn.said.is_empty() {
-            turn.resume.clear();
         }
         let answered = self.answers.iter().map(|(id, value)| resolved(id, value.clone()));
         turn.resume.extend(answered);
