@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
-use agent::{Error, PostgresQueue, Result, async_trait, config::StoreAddress, store::PostgresQueueBuilder};
+use agent::{
+    Error, ErrorKind, PostgresQueue, PostgresRelay, Result, async_trait, config::StoreAddress, dispatch::ChunkRelay,
+    store::PostgresQueueBuilder,
+};
 use agent_restate::{BlobStore, Restate, RestateBuilder, RestateJournal, open_blobs};
 use agent_server::Notes;
 use serde_json::Value;
@@ -153,6 +156,23 @@ pub(crate) fn queue_at(address: &StoreAddress) -> Result<PostgresQueueBuilder> {
     match address {
         StoreAddress::Postgres(url) => Ok(PostgresQueue::builder(url)),
         _ => Err(Error::config("workers share a queue in PostgreSQL: name the database, with --store postgres://..")),
+    }
+}
+
+/// Connects the relay of transient events beside a store that several processes share. Behind a
+/// pooler there is none.
+///
+/// # Errors
+/// If the database cannot be reached.
+pub(crate) async fn relay_at(address: &StoreAddress) -> Result<Option<Arc<dyn ChunkRelay>>> {
+    let StoreAddress::Postgres(url) = address else { return Ok(None) };
+    match PostgresRelay::connect(url).await {
+        Ok(relay) => Ok(Some(Arc::new(relay))),
+        Err(e) if e.kind() == ErrorKind::Config => {
+            tracing::warn!(error = %e, "runs of other processes stream complete messages only");
+            Ok(None)
+        }
+        Err(e) => Err(e),
     }
 }
 

@@ -6,7 +6,7 @@
 //! * [`SqliteLedger`] and [`PostgresLedger`] (same features): budget accounts shared by several
 //!   processes.
 //! * [`MemoryQueue`] (feature `queue`) and [`PostgresQueue`] (feature `postgres`): run queues for
-//!   workers.
+//!   workers. [`PostgresRelay`] (feature `postgres`): streaming from workers to servers.
 //! * `conformance` (feature `testing`): test suite for every implementation of
 //!   [`Journal`](agent_core::Journal), with suites for the other stores.
 //! * [`InMemoryChatMessageStore`] and [`SqliteChatMessageStore`]: conversations by chat id.
@@ -78,7 +78,8 @@ mod writing;
 
 #[cfg(feature = "postgres")]
 pub use self::postgres::{
-    PostgresBuilder, PostgresJournal, PostgresLedger, PostgresQueue, PostgresQueueBuilder, PostgresVectorStore,
+    PostgresBuilder, PostgresJournal, PostgresLedger, PostgresQueue, PostgresQueueBuilder, PostgresRelay,
+    PostgresVectorStore,
 };
 #[cfg(feature = "queue")]
 pub use self::queue::{MemoryQueue, QueueLimits};

@@ -70,7 +70,7 @@ pub use agent_exec::{
     Worker, WorkerBuilder, shutdown_signal,
 };
 #[cfg(feature = "postgres")]
-pub use agent_store::{PostgresJournal, PostgresQueue};
+pub use agent_store::{PostgresJournal, PostgresQueue, PostgresRelay};
 #[cfg(feature = "sqlite")]
 pub use agent_store::{SqliteJournal, SqliteLedger};
 #[cfg(feature = "macros")]

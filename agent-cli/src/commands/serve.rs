@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     cli::{Global, Serve},
-    engine::{Engine, LEASE, RestateNotes, queue_at},
+    engine::{Engine, LEASE, RestateNotes, queue_at, relay_at},
     follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
@@ -66,13 +66,15 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
     Ok(match &wanted.engine {
         Engine::Here => {
             wanted.engine.refuse(&of_queue)?;
-            server.store(address.open_leased(lease).await?)
+            server = server.store(address.open_leased(lease).await?);
+            relay_at(&address).await?.into_iter().fold(server, ServerBuilder::relay)
         }
         Engine::Workers => {
             let limits = wanted.queued.into_iter().fold(QueueLimits::default(), QueueLimits::queued);
             let limits = wanted.queued_per_tenant.into_iter().fold(limits, QueueLimits::queued_per_tenant);
             let queue = queue_at(&address)?.limits(limits).connect().await?;
-            server.store(address.open_leased(lease).await?).queue(Arc::new(queue))
+            server = server.store(address.open_leased(lease).await?).queue(Arc::new(queue));
+            relay_at(&address).await?.into_iter().fold(server, ServerBuilder::relay)
         }
         Engine::Restate(restate) => {
             wanted.engine.refuse(&of_queue)?;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Global, Worker},
-    engine::{Engine, LEASE, RestateAddress, queue_at},
+    engine::{Engine, LEASE, RestateAddress, queue_at, relay_at},
     load::assemble_all,
     output::{End, announce, cannot, plain, print_json},
     telemetry,
@@ -53,6 +53,7 @@ async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker,
     let journal = address.open_leased(lease).await?;
     let mut worker = agent::Worker::builder(Arc::new(queue)).at_once(wanted.at_once.unwrap_or(16)).lease(lease);
     worker = worker.drain_within(wanted.drain());
+    worker = relay_at(address).await?.into_iter().fold(worker, agent::WorkerBuilder::relay);
     worker = wanted.worker.into_iter().fold(worker, agent::WorkerBuilder::name);
     let agents = agents.into_iter().map(|builder| builder.store(journal.clone()).build());
     let agents: Vec<Agent> = agents.collect::<Result<_>>()?;

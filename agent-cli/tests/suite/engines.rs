@@ -6,7 +6,7 @@ use crate::support;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Stdio},
     sync::mpsc,
@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::{Value, json};
 use support::{
-    Model, Reply, agent_on, end, postgres,
+    Gate, Model, Reply, agent_on, end, postgres,
     served::{Server, allow, start},
 };
 
@@ -110,6 +110,34 @@ fn header<'a>(head: &'a str, name: &str) -> &'a str {
 fn writes() -> Model {
     let call = Reply::Call("write_file", json!({"path": "a.txt", "content": "hello"}));
     Model::new([call, Reply::Text("Written.")])
+}
+
+#[test]
+fn the_text_of_a_run_on_a_worker_reaches_viewers_while_the_model_writes_it() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let (dir, gate) = (tempfile::tempdir().unwrap(), Gate::default());
+    let model = Model::new([Reply::Held("Bees ", gate.clone(), "hum.")]);
+    let on = ["--dir", ".", "--store", &store];
+    let server = Server::begin(dir.path(), &model, &[&on[..], &["--engine", "workers"]].concat());
+    let other = Server::begin(dir.path(), &model, &[&on[..], &["--engine", "workers"]].concat());
+    let _worker = Worker::begin(dir.path(), &model, &on);
+    let run = start(&server, &json!({"input": "What do bees do?"}));
+    let mut viewers = [&server, &other].map(|server| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "GET /api/runs/{run}/events HTTP/1.0\r\nhost: localhost\r\n\r\n").unwrap();
+        BufReader::new(stream).lines()
+    });
+    for viewer in &mut viewers {
+        let chunk = viewer.find(|line| line.as_ref().is_ok_and(|line| line.contains("\"delta\":\"Bees \"")));
+        assert!(chunk.is_some(), "the first words come before the last ones are written");
+    }
+    gate.open();
+    for viewer in viewers {
+        let rest: Vec<_> = viewer.map_while(Result::ok).collect();
+        assert!(rest.iter().any(|line| line.contains("\"answer\":\"Bees hum.\"")), "{rest:?}");
+    }
+    [server, other].into_iter().for_each(Server::kill);
 }
 
 #[test]

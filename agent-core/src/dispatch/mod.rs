@@ -18,6 +18,7 @@
 
 mod job;
 mod queue;
+mod relay;
 mod upkeep;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     job::Job,
     queue::{Claim, Claimed, Outcome, Queue, Told},
+    relay::{ChunkRelay, MemoryRelay, RelayBatch, RelayItem},
     upkeep::{QueuedJob, Schedule, StandingKind, Upkeep, Wanted},
 };
 use crate::{error::Result, message::Message, state::Answer};

@@ -178,9 +178,36 @@ impl EventHub {
             reader.cursor = ring.first + at as u64;
             reader.until = before + 1;
             reader.cut = Cut::default();
+        } else {
+            // The journal has no transient events: those since the newest entry are in the ring.
+            reader.cursor = ring.first + ring.since_newest_entry() as u64;
+            reader.until = ring.position.seq + 1;
         }
         drop(ring);
         reader
+    }
+
+    /// Publishes an entry of the journal in the hub of a tree that another process drives, instead
+    /// of [announcing](Self::grew) it: readers that keep up do not read the journal. Its sequence
+    /// number must follow that of the newest entry.
+    pub fn relay_entry(&self, entry: Arc<Entry>) {
+        self.push_entry(entry);
+    }
+
+    /// Publishes a transient event in the hub of a tree that another process drives. Its position
+    /// must be after that of the newest event, and belong to the newest entry.
+    pub fn relay(&self, event: Event) {
+        let mut ring = self.ring();
+        ring.position = event.position;
+        if self.is_observed() {
+            ring.push(Item::Passing(event), false);
+        }
+    }
+
+    /// Records that transient events of a tree that another process drives were lost: readers
+    /// receive no chunks of the messages that have begun.
+    pub fn lose(&self) {
+        self.ring().forget();
     }
 
     /// True if a reader is about to fall behind. A model with much to emit then yields to other
@@ -195,6 +222,11 @@ impl EventHub {
         let mut ring = self.ring();
         ring.closed = true;
         ring.wake();
+    }
+
+    /// True if both are handles of one hub.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(crate) fn is_observed(&self) -> bool {
@@ -234,9 +266,7 @@ impl EventHub {
         if self.is_observed() {
             // A reader subscribed between the append and its acknowledgement: it must notice the
             // gap in the ring.
-            ring.first += ring.items.len() as u64 + 1;
-            ring.items.clear();
-            ring.wake();
+            ring.forget();
         }
     }
 
@@ -277,6 +307,18 @@ impl Ring {
                 (entries.next() == Some(start + 1)).then_some((0, start))
             }
         }
+    }
+
+    /// Returns the index after the newest entry.
+    fn since_newest_entry(&self) -> usize {
+        self.items.iter().rposition(|item| matches!(item, Item::Entry(_))).map_or(0, |at| at + 1)
+    }
+
+    /// Drops all items in a way that all readers notice.
+    fn forget(&mut self) {
+        self.first += self.items.len() as u64 + 1;
+        self.items.clear();
+        self.wake();
     }
 
     /// Appends an item. Deferred events grow the ring by one; later events shrink it again.

@@ -4,7 +4,7 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     Error, Result, RunRequest,
-    dispatch::{Claim, Job, Queue},
+    dispatch::{ChunkRelay, Claim, Job, Queue},
     model::Backoff,
     run::new_id,
 };
@@ -24,6 +24,7 @@ pub struct WorkerBuilder {
     drain_within: Duration,
     backoff: Backoff,
     shape: Shape,
+    relay: Option<Arc<dyn ChunkRelay>>,
 }
 
 impl WorkerBuilder {
@@ -41,6 +42,7 @@ impl WorkerBuilder {
             drain_within: Duration::from_secs(20),
             backoff: Backoff::new(),
             shape: Arc::new(|_, request| Ok(request)),
+            relay: None,
         }
     }
 
@@ -102,6 +104,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// Sets the relay over which viewers in other processes receive chunks and other transient
+    /// events of the runs. Default: none; such viewers receive complete messages from the journal.
+    pub fn relay(mut self, relay: Arc<dyn ChunkRelay>) -> Self {
+        self.relay = Some(relay);
+        self
+    }
+
     /// Builds the worker.
     ///
     /// # Errors
@@ -137,6 +146,7 @@ impl WorkerBuilder {
             drain_within: self.drain_within,
             backoff: self.backoff,
             shape: self.shape,
+            relay: self.relay,
         })))
     }
 }

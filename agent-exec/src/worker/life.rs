@@ -6,16 +6,23 @@ use agent_core::{
     Result, RunEnd,
     dispatch::{Claimed, Outcome},
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
     begin::{self, Beginning},
     ends::End,
+    relay::relay_events,
     shift::{Shift, Stay},
 };
+use crate::Run;
 
 /// Delay before a failed release is retried.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Time that the last events of a run have to reach the relay.
+const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs a job and releases it with its outcome. If the lease is lost, the run is dropped: another
 /// worker may own it.
@@ -58,9 +65,11 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
         };
         let run = agent.start(request);
         let _present = shift.drain.enter(run.handle())?;
+        let mut publishing = publish(shift, claimed, &run);
         shift.has_begun(receipt, run.handle());
-        let end: RunEnd = run.await?;
-        Ok(Ok(end))
+        let end: Result<RunEnd> = run.await;
+        let _ = timeout(FLUSH, publishing.join_next()).await;
+        Ok(Ok(end?))
     }
     .await;
     let drains = shift.drain.is_draining() && !shift.was_told(receipt);
@@ -74,6 +83,17 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
             (end.outcome(Err(e)), Vec::new())
         }
     }
+}
+
+/// Publishes the events of a run to viewers in other processes, until the run ends or the task set
+/// is dropped.
+fn publish(shift: &Shift, claimed: &Claimed, run: &Run) -> JoinSet<()> {
+    let mut publishing = JoinSet::new();
+    if let Some(relay) = shift.worker.relay.clone() {
+        let (at, events) = (claimed.job.at.clone(), run.handle().events());
+        drop(publishing.spawn(async move { relay_events(&*relay, &at, events).await }));
+    }
+    publishing
 }
 
 /// True if the journal knows the run, so that the next worker does not start it anew if its session

@@ -4,15 +4,17 @@ mod begin;
 mod builder;
 mod ends;
 mod life;
+mod relay;
 mod shift;
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
-    Result, RunRequest,
-    dispatch::{Claim, Job, Queue},
+    Event, Result, RunRequest,
+    dispatch::{ChunkRelay, Claim, Job, Queue, RunAddress},
     model::Backoff,
 };
+use futures::Stream;
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -79,6 +81,7 @@ struct Inner {
     drain_within: Duration,
     backoff: Backoff,
     shape: Shape,
+    relay: Option<Arc<dyn ChunkRelay>>,
 }
 
 impl Worker {
@@ -90,6 +93,19 @@ impl Worker {
     /// Returns the worker's name.
     pub fn name(&self) -> &str {
         &self.0.claim.worker
+    }
+
+    /// Publishes the events of a run through a relay while somebody watches it, until the events
+    /// end. Consecutive chunks within the relay's [interval](ChunkRelay::interval) are merged. A
+    /// viewer that comes in the middle of a message receives its chunks from the beginning.
+    ///
+    /// A worker does this for its runs; other execution backends call it beside each run, with
+    /// [`RunHandle::events`](crate::RunHandle::events) from before the run starts.
+    ///
+    /// # Cancellation safety
+    /// Dropping the future loses events that are not published yet, and nothing else.
+    pub async fn relay_events(relay: &dyn ChunkRelay, run: &RunAddress, events: impl Stream<Item = Event> + Unpin) {
+        relay::relay_events(relay, run, events).await;
     }
 
     /// Processes jobs until `shutdown` completes. Then it claims no more, pauses the active runs at

@@ -1,4 +1,4 @@
-//! Runs of other processes, observed through the journal.
+//! Runs of other processes, observed through the journal and the relay.
 
 use std::{mem, sync::Arc, time::Duration};
 
@@ -12,13 +12,18 @@ use agent::{
 };
 use futures::{
     StreamExt,
-    future::{self, Either},
     stream::{self, BoxStream},
 };
 
 use tokio::time::{Instant, sleep};
 
-use super::{FoundRun, brought::Kept, drained::is_drained, view::RunStatus};
+use super::{
+    FoundRun,
+    brought::Kept,
+    drained::is_drained,
+    feed::{self, Feed, Merge},
+    view::RunStatus,
+};
 use crate::error::ApiError;
 
 /// Initial and maximum interval at which the backend is asked whether a run resumes that the
@@ -76,15 +81,22 @@ impl Look {
 }
 
 impl FoundRun {
-    /// Streams the events after a position as the journal receives them, until the run is inactive
-    /// or this process shuts down.
+    /// Streams the events after a position, until the run is inactive or this process shuts down:
+    /// durable events as the journal receives them, and transient ones as they are relayed.
     pub(super) async fn elsewhere(&self, after: Position) -> Result<BoxStream<'static, Event>, ApiError> {
-        let mut look = Look::new();
+        let (app, at) = (self.app(), self.address());
+        if let Some(feed) = app.0.feeds.find(&at) {
+            return Ok(feed.events(after));
+        }
+        // Before the run begins, so that its first chunk is relayed.
+        let relayed = feed::subscribe(app.0.relay.as_ref(), &at);
+        let (mut look, mut is_early) = (Look::new(), false);
         let record = loop {
             let newest = self.newest().await?;
             if let Some(record) = self.record().await? {
                 break record;
             }
+            is_early = true;
             match self.rest(&mut look).await? {
                 Rest::Settled => return Ok(stream::empty().boxed()),
                 rest => self.wait_for_news(newest, rest, &mut look).await?,
@@ -92,50 +104,55 @@ impl FoundRun {
         };
         let mut ids = RunIds::root(self.agent(), self.store_name().clone());
         (ids.run_id, ids.root_run_id) = (self.id().into(), self.id().into());
-        let hub = EventHub::elsewhere(self.app().journal().clone(), &Arc::new(ids), record.seq);
-        hub.grew(self.newest().await?);
-        let events = hub.subscribe_after(record.seq, after);
-        if self.rest(&mut Look::new()).await? == Rest::Settled {
-            hub.grew(self.newest().await?);
-            hub.close();
-            return Ok(events.boxed());
+        let (ids, journal, began) = (Arc::new(ids), app.journal().clone(), record.seq);
+        // What was relayed since a viewer waits is streamed even if the run has ended meanwhile.
+        if !is_early && self.rest(&mut Look::new()).await? == Rest::Settled {
+            return Ok(EventHub::at_rest(journal, &ids, began, self.newest().await?)
+                .subscribe_after(began, after)
+                .boxed());
         }
-        let run = self.clone();
-        let growing = stream::once(async move {
-            let mut pause = LOOK.0;
-            while let Err(error) = run.tell(&hub).await {
-                // Readers wait meanwhile: ending the stream would look like the end of the run.
-                tracing::warn!(run = run.id(), %error, "the state of a run in another process could not be read; trying again");
-                tokio::select! {
-                    () = sleep(pause) => pause = (pause * 2).min(LOOK.1),
-                    () = run.app().ends() => break,
-                }
-            }
-            hub.close();
-        });
-        let both = stream::select(events.map(Either::Left), growing.map(Either::Right));
-        Ok(both
-            .filter_map(|one| {
-                future::ready(match one {
-                    Either::Left(event) => Some(event),
-                    Either::Right(()) => None,
-                })
+        let feed = app.0.feeds.enter(at, || {
+            let hub = EventHub::elsewhere(journal.clone(), &ids, began);
+            let run = self.clone();
+            Feed::start(hub, began, |hub| async move {
+                let mut merge = Merge::new(hub.clone(), began, journal, relayed);
+                run.feed(&mut merge, &hub).await;
             })
-            .boxed())
+        });
+        Ok(feed.events(after))
     }
 
-    /// Feeds a hub from the journal until the run is inactive.
-    async fn tell(&self, hub: &EventHub) -> Result<(), ApiError> {
+    /// Feeds the run's hub until the run is inactive, or this process shuts down.
+    async fn feed(&self, merge: &mut Merge, hub: &EventHub) {
+        let mut pause = LOOK.0;
+        while let Err(error) = self.merge(merge, hub).await {
+            // Readers wait meanwhile: ending the stream would look like the end of the run.
+            tracing::warn!(run = self.id(), %error, "the state of a run in another process could not be read; trying again");
+            tokio::select! {
+                () = sleep(pause) => pause = (pause * 2).min(LOOK.1),
+                () = self.app().ends() => break,
+            }
+        }
+        self.app().0.feeds.leave(&self.address(), hub);
+    }
+
+    async fn merge(&self, merge: &mut Merge, hub: &EventHub) -> Result<(), ApiError> {
         let mut look = Look::new();
         loop {
             let newest = self.newest().await?;
             let rest = self.rest(&mut look).await?;
             if rest == Rest::Settled {
-                hub.grew(self.newest().await?);
-                return Ok(());
+                let last = self.newest().await?;
+                merge.catch_up(last, true).await?;
+                self.app().0.feeds.leave(&self.address(), hub);
+                if self.newest().await? == last {
+                    return Ok(());
+                }
+                // The run resumed while a viewer could still find the feed.
+                continue;
             }
-            hub.grew(newest);
-            self.wait_for_news(newest, rest, &mut look).await?;
+            merge.catch_up(newest, false).await?;
+            merge.relay_until(self.wait_for_news(newest, rest, &mut look)).await?;
         }
     }
 

@@ -8,7 +8,12 @@ use std::{
     },
 };
 
-use agent::{Drain, Event, Result, Run, RunEnd, RunHandle, event::EventStream, journal::Journal};
+use agent::{
+    Drain, Event, Result, Run, RunEnd, RunHandle, Worker,
+    core::dispatch::{ChunkRelay, RunAddress},
+    event::EventStream,
+    journal::Journal,
+};
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -29,6 +34,7 @@ pub(super) struct Live {
     metrics: Arc<Metrics>,
     drain: Drain,
     journal: Arc<dyn Journal>,
+    relay: Option<Arc<dyn ChunkRelay>>,
 }
 
 #[derive(Debug, Default)]
@@ -105,8 +111,13 @@ pub(super) struct TooMany(pub(super) usize);
 
 impl Live {
     /// Creates an empty registry.
-    pub(super) fn new(metrics: Arc<Metrics>, drain: Drain, journal: Arc<dyn Journal>) -> Self {
-        Self { runs: Arc::default(), metrics, drain, journal }
+    pub(super) fn new(
+        metrics: Arc<Metrics>,
+        drain: Drain,
+        journal: Arc<dyn Journal>,
+        relay: Option<Arc<dyn ChunkRelay>>,
+    ) -> Self {
+        Self { runs: Arc::default(), metrics, drain, journal, relay }
     }
 
     /// Returns all active runs.
@@ -172,8 +183,13 @@ impl Live {
         runs.under_way.insert(live.id.clone(), live.clone());
         drop(runs);
         self.metrics.started(&live.agent);
+        let published = self.relay.is_some().then(|| run.handle().events());
         let leaving = Leaving { live: self.clone(), run: live.clone(), end: None };
         tokio::spawn(drive(leaving, run, first, began));
+        if let (Some(relay), Some(events)) = (self.relay.clone(), published) {
+            let at = RunAddress::new(live.agent.clone(), live.wanted.clone(), live.id.clone());
+            tokio::spawn(async move { Worker::relay_events(&*relay, &at, events).await });
+        }
         Ok((live, true))
     }
 

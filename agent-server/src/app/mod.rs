@@ -7,6 +7,7 @@ mod deleted;
 mod dispatched;
 mod drained;
 mod elsewhere;
+mod feed;
 mod fork;
 mod found;
 mod go_on;
@@ -28,7 +29,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Agent, Drain, Message, SessionId,
-    core::dispatch::{Dispatch, Upkeep},
+    core::dispatch::{ChunkRelay, Dispatch, Upkeep},
     event::Event,
     exec::Sessions,
     journal::Journal,
@@ -37,7 +38,7 @@ use agent::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use self::{agents::Agents, live::Live};
+use self::{agents::Agents, feed::Feeds, live::Live};
 pub use self::{
     dispatched::{answer_of, request_of, shape},
     found::FoundRun,
@@ -118,6 +119,10 @@ struct Inner {
     dispatch: Option<Arc<dyn Dispatch>>,
     /// Queue of the execution backend, if it has one.
     queue: Option<Arc<dyn Upkeep>>,
+    /// Transport of transient events between processes.
+    relay: Option<Arc<dyn ChunkRelay>>,
+    /// Feeds of runs that other processes execute.
+    feeds: Feeds,
     metrics: Arc<Metrics>,
     notes: Arc<dyn Notes>,
     /// None if webhooks are disabled.
@@ -139,6 +144,7 @@ pub(crate) struct AppParts {
     pub(crate) streams: usize,
     pub(crate) dispatch: Option<Arc<dyn Dispatch>>,
     pub(crate) queue: Option<Arc<dyn Upkeep>>,
+    pub(crate) relay: Option<Arc<dyn ChunkRelay>>,
     pub(crate) notes: Arc<dyn Notes>,
     pub(crate) hooks: Option<Hooks>,
     pub(crate) files: Option<Files>,
@@ -148,9 +154,9 @@ pub(crate) struct AppParts {
 impl App {
     /// Creates the state from agents on this store, which are drained together.
     pub(crate) fn new(parts: AppParts) -> Self {
-        let AppParts { agents, journal, drain, streams, dispatch, queue, notes, hooks, files, spending } = parts;
+        let AppParts { agents, journal, drain, streams, dispatch, queue, relay, notes, hooks, files, spending } = parts;
         let metrics = Arc::new(Metrics::default());
-        let live = Live::new(metrics.clone(), drain.clone(), journal.clone());
+        let live = Live::new(metrics.clone(), drain.clone(), journal.clone(), relay.clone());
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
         let ending = CancellationToken::new();
         Self(Arc::new(Inner {
@@ -161,6 +167,8 @@ impl App {
             live,
             dispatch,
             queue,
+            relay,
+            feeds: Feeds::default(),
             metrics,
             notes,
             hooks,

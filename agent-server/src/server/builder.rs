@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent::{
     Drain, Error, Result,
-    core::dispatch::{Dispatch, Upkeep},
+    core::dispatch::{ChunkRelay, Dispatch, Upkeep},
     journal::{Journal, MemoryJournal},
 };
 
@@ -46,6 +46,7 @@ pub struct ServerBuilder {
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
     queue: Option<Arc<dyn Upkeep>>,
+    relay: Option<Arc<dyn ChunkRelay>>,
     webhooks: Option<Webhooks>,
     notes: Option<Arc<dyn Notes>>,
     files: Option<Files>,
@@ -70,6 +71,7 @@ impl Default for ServerBuilder {
             studio: None,
             dispatch: None,
             queue: None,
+            relay: None,
             webhooks: None,
             notes: None,
             files: None,
@@ -175,6 +177,14 @@ impl ServerBuilder {
         self.dispatch(queue)
     }
 
+    /// Sets the relay over which viewers receive chunks and other transient events of runs that
+    /// other processes execute: workers, and servers with the same store. Give those processes a
+    /// relay of the same kind. Default: none; such viewers receive complete messages.
+    pub fn relay(mut self, relay: Arc<dyn ChunkRelay>) -> Self {
+        self.relay = Some(relay);
+        self
+    }
+
     /// Serves the web UI at `/studio/`. Default: none.
     pub fn studio(mut self, studio: Studio) -> Self {
         self.studio = Some(studio);
@@ -261,6 +271,7 @@ impl ServerBuilder {
             streams: self.streams,
             dispatch: self.dispatch,
             queue: self.queue,
+            relay: self.relay,
             notes,
             hooks,
             files: self.files,

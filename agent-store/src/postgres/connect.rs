@@ -3,7 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use agent_core::{Error, Result};
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -144,13 +144,22 @@ impl Location {
         Ok(client)
     }
 
-    /// Listens on a channel until the connection is lost; calls `heard` once at the beginning and
-    /// for each notification.
-    pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<()> {
+    /// Opens a connection for `LISTEN`, and returns its messages, which drive it while they are
+    /// polled.
+    pub(super) async fn session(
+        &self,
+    ) -> Result<(Client, impl Stream<Item = Result<AsyncMessage, tokio_postgres::Error>> + Send + use<>)> {
         let connecting = timeout(self.connect_timeout, self.config.connect(self.tls.clone())).await;
         let connected = connecting.map_err(|_| connecting_takes_too_long(self.connect_timeout))?;
         let (client, mut connection) = connected.map_err(|e| cannot_connect(&e))?;
-        let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
+        Ok((client, stream::poll_fn(move |cx| connection.poll_message(cx))))
+    }
+
+    /// Listens on a channel until the connection is lost; calls `heard` once at the beginning and
+    /// for each notification.
+    pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<()> {
+        let (client, messages) = self.session().await?;
+        let mut messages = pin!(messages);
         let listen = format!("LISTEN {}", quoted(channel));
         let mut listening = pin!(client.batch_execute(&listen));
         let mut listens = false;

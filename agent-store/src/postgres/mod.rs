@@ -15,6 +15,7 @@ mod query;
 mod queue;
 mod read;
 mod readers;
+mod relay;
 mod statements;
 mod summaries;
 mod thread;
@@ -37,6 +38,7 @@ pub use self::{
     builder::PostgresBuilder,
     ledger::PostgresLedger,
     queue::{PostgresQueue, PostgresQueueBuilder},
+    relay::PostgresRelay,
     vectors::PostgresVectorStore,
 };
 use self::{

@@ -4,6 +4,7 @@ mod a2a;
 mod ag_ui;
 mod mcp;
 mod openai;
+mod relayed;
 mod scenes;
 mod served;
 mod stdio;

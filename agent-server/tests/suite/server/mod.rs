@@ -11,6 +11,7 @@ mod kept;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod questions;
+mod relay;
 mod replaced;
 mod runs;
 mod sessions;

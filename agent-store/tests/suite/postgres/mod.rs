@@ -9,6 +9,7 @@ mod ledger;
 mod losses;
 mod pooler;
 mod queue;
+mod relay;
 mod server;
 mod stalling;
 mod tls;
