@@ -23,6 +23,7 @@ mod definition;
 mod drain;
 mod engine;
 mod executor;
+pub mod handoff;
 mod lifecycle;
 mod pending;
 mod prompts;

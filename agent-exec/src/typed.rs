@@ -3,8 +3,7 @@
 use std::fmt;
 
 use agent_core::{Finished, Result, RunRequest};
-use agent_tools::Structured;
-use schemars::JsonSchema;
+use agent_tools::{Structured, schemars::JsonSchema};
 use serde::de::DeserializeOwned;
 
 use crate::{Agent, Run};

@@ -67,7 +67,9 @@ pub use agent_core::{
 };
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, TypedAgent,
-    Worker, WorkerBuilder, shutdown_signal,
+    Worker, WorkerBuilder,
+    handoff::{Handoff, Handoffs},
+    shutdown_signal,
 };
 #[cfg(feature = "postgres")]
 pub use agent_store::{PostgresJournal, PostgresQueue, PostgresRelay};
@@ -104,6 +106,7 @@ mod guide {
         custom_models: "guide/custom-models",
         definitions: "guide/definitions",
         delegation: "guide/delegation",
+        handoff: "guide/handoff",
         embeddings: "guide/embeddings",
         events: "guide/events",
         extend: "guide/extend",

@@ -15,6 +15,7 @@ mod engines;
 mod event_sinks;
 mod events;
 mod failed_calls;
+mod handoff;
 mod haystack;
 mod hook_errors;
 mod hooks;
