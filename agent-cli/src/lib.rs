@@ -115,6 +115,8 @@ async fn command(cli: Cli) -> Result<End> {
         Command::Worker(wanted) => Box::pin(commands::worker(wanted, &global)).await,
         #[cfg(feature = "serve")]
         Command::Queue(wanted) => commands::queue(wanted, &global).await,
+        #[cfg(feature = "serve")]
+        Command::Store(wanted) => commands::maintain(wanted, &global).await,
         Command::Acp(wanted) => Box::pin(commands::acp(wanted, &global)).await,
         Command::Stdio(wanted) => Box::pin(commands::stdio(wanted, &global)).await,
         Command::Mcp(wanted) => commands::mcp(wanted, &global).await,

@@ -8,6 +8,8 @@ mod past;
 mod queue;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod store;
 mod unused;
 mod work;
 
@@ -19,7 +21,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use self::chat::*;
 pub(crate) use self::{eval::Eval, past::*, unused::refused, work::*};
 #[cfg(feature = "serve")]
-pub(crate) use self::{queue::*, serve::*};
+pub(crate) use self::{queue::*, serve::*, store::*};
 
 /// Exit codes, for the help.
 const EXIT_CODES: &str = "\
@@ -29,6 +31,7 @@ Exit codes:
   2    what was asked for cannot be: arguments, configuration
   3    a run waits for an answer (see `agent approve`)
   130  interrupted
+  143  terminated
 
 Environment:
   AGENT_MODEL, AGENT_PROVIDERS, AGENT_STORE  the defaults of --model, --providers and --store
@@ -148,6 +151,9 @@ pub(crate) enum Command {
     #[cfg(feature = "serve")]
     /// Manage the queue of workers: jobs, dead letters, schedules
     Queue(Queue),
+    #[cfg(feature = "serve")]
+    /// Maintain the store: migrations, checks, retention, erasure
+    Store(Store),
     /// Serve the agent or its tools to clients of the Model Context Protocol
     Mcp(Mcp),
     /// Serve the agent to editors over the Agent Client Protocol

@@ -86,6 +86,9 @@ pub(crate) struct Serve {
     /// Limit the queued runs of one tenant [default: unlimited]
     #[arg(long, value_name = "N")]
     pub(crate) queued_per_tenant: Option<u64>,
+    /// Delete sessions and finished jobs that are older than this
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) retain: Option<u32>,
     /// Accept uploads, and store them in this folder
     #[arg(long = "files", value_name = "DIR")]
     pub(crate) uploads: Option<PathBuf>,

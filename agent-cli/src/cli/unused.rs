@@ -13,6 +13,7 @@ fn used(command: &str) -> Vec<&'static str> {
         "sessions" | "inspect" | "export" | "diff" => vec!["file", "set", "name", "store"],
         // `name` is an argument of its schedules, too.
         "queue" => vec!["name", "store"],
+        "store" => vec!["store"],
         "tools" => AGENT.to_vec(),
         "eval" => AGENT.into_iter().filter(|id| *id != "file").collect(),
         "doctor" => vec!["file", "model", "dir", "shell", "set", "lenient", "store"],

@@ -16,6 +16,8 @@ mod sessions;
 mod shell;
 mod start;
 mod stdio;
+#[cfg(feature = "serve")]
+mod store;
 mod studio;
 mod tools;
 #[cfg(feature = "serve")]
@@ -39,4 +41,4 @@ pub(crate) use self::{
     tools::tools,
 };
 #[cfg(feature = "serve")]
-pub(crate) use self::{queue::queue, serve::serve, worker::worker};
+pub(crate) use self::{queue::queue, serve::serve, store::maintain, worker::worker};

@@ -88,6 +88,9 @@ async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following)
 
 /// Adds uploads and webhooks.
 fn with_files_and_webhooks(mut server: ServerBuilder, wanted: &Serve) -> Result<ServerBuilder> {
+    if let Some(days) = wanted.retain {
+        server = server.retention(Duration::from_secs(u64::from(days) * 86_400));
+    }
     if let Some(folder) = &wanted.uploads {
         server = server.files(Files::new(DiskFiles::open(folder)?));
     }

@@ -146,6 +146,29 @@ fn what_is_denied_is_told_to_the_model_with_its_reason() {
     assert!(model.last().contains("not today") && !dir.path().join("new.md").exists());
 }
 
+#[test]
+fn a_store_is_checked_rebuilt_and_erased() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| end(&mut agent(dir.path()), args);
+    assert_eq!(run(&["store", "migrate", "--check"]).0, 1, "there is no store yet");
+    assert_eq!(run(&["store", "check"]).0, 2, "nor is it made");
+    assert_eq!(run(&["store", "migrate"]).0, 0);
+    for session in ["a", "b"] {
+        assert_eq!(run(&["run", "-s", session, "What do bees do?"]).0, 0);
+    }
+    for act in [&["migrate", "--check"][..], &["check"], &["repair"], &["rebuild"], &["vacuum"]] {
+        let (code, out, err) = run(&[&["store"], act].concat());
+        assert_eq!((code, out.as_str()), (0, ""), "{act:?}: {err}");
+    }
+    let kept = run(&["store", "retain", "--older-than", "1"]);
+    assert_eq!((kept.0, kept.1.as_str()), (0, "0 sessions and 0 jobs deleted\n"));
+    let erased = run(&["store", "erase", "--session", "a"]);
+    assert_eq!((erased.0, erased.1.as_str()), (0, "1 sessions erased\n"), "{}", erased.2);
+    let (_, left, _) = run(&["sessions", "--json"]);
+    assert!(left.contains("\"b\"") && !left.contains("\"a\""), "{left}");
+    assert_eq!(run(&["store", "erase"]).0, 2, "whose data is not said");
+}
+
 /// Sends a signal to a run that is in progress; returns its exit code and standard error.
 fn signalled(dir: &std::path::Path, signal: &str) -> (Option<i32>, String) {
     let model = Model::new([Reply::Held("So far ", Gate::default(), "never"), Reply::Text("Now it is whole.")]);

@@ -167,3 +167,21 @@ fn an_address_that_others_reach_has_a_key() {
     process.wait().unwrap();
     assert!(line.contains("need a key") && line.contains("agent_key_"), "{line}");
 }
+
+#[test]
+fn keys_that_are_added_at_once_are_all_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let add = |n: usize| {
+        let mut command = agent(dir.path());
+        command.args(["serve", "--keys", "keys.json", "--new-key", &format!("key-{n}")]);
+        command.stdout(Stdio::null()).spawn().unwrap()
+    };
+    let adding: Vec<_> = (0..8).map(add).collect();
+    for mut child in adding {
+        assert!(child.wait().unwrap().success());
+    }
+    let keys: Value = serde_json::from_slice(&std::fs::read(dir.path().join("keys.json")).unwrap()).unwrap();
+    let mut names: Vec<_> = keys["keys"].as_array().unwrap().iter().map(|key| key["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, (0..8).map(|n| format!("key-{n}")).collect::<Vec<_>>());
+}
