@@ -64,7 +64,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) title: Option<&'a str>,
     /// Position of the newest snapshot within the batch, from 1.
     pub(crate) anchor: Option<i64>,
-    /// Time of the newest entry that makes the session active; 0 if there is none.
+    /// Time of the newest entry that makes the session active, or 0.
     pub(crate) active: u64,
 }
 

@@ -50,6 +50,7 @@ mod depth;
 mod durability;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod encode;
+mod erase;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod error;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -85,6 +86,7 @@ pub use self::postgres::{
 pub use self::queue::{MemoryQueue, QueueLimits};
 pub use self::{
     check::{Problem, check},
+    erase::{Erasure, Owner},
     retention::Retention,
     transfer::{export, import},
 };

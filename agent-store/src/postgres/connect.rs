@@ -39,6 +39,8 @@ pub(super) struct Location {
     patience: Duration,
     /// True if a pooler assigns another connection to each transaction.
     is_pooled: bool,
+    /// False if tables of an older format are rejected instead of migrated.
+    migrates: bool,
 }
 
 /// Connection with its statements.
@@ -63,6 +65,13 @@ impl Location {
                 return Err(Error::config("invalid value of 'pooled' in the database URL: expected true or false"));
             }
         };
+        let migrates = match asked.migrate.as_deref() {
+            Some("false") => false,
+            None | Some("true") => true,
+            Some(_) => {
+                return Err(Error::config("invalid value of 'migrate' in the database URL: expected true or false"));
+            }
+        };
         if schema.is_empty() || schema.contains('\0') {
             return Err(Error::config("the schema name must not be empty"));
         }
@@ -74,13 +83,18 @@ impl Location {
         config.keepalives_retries(config.get_keepalives_retries().unwrap_or(KEEPALIVE_RETRIES));
         config.tcp_user_timeout(config.get_tcp_user_timeout().copied().unwrap_or(UNACKNOWLEDGED));
         let connect_timeout = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
-        Ok(Self { config, tls, schema: quoted(schema), connect_timeout, patience, is_pooled })
+        Ok(Self { config, tls, schema: quoted(schema), connect_timeout, patience, is_pooled, migrates })
     }
 
     /// Sets the timeout for opening a connection, if given.
     pub(super) fn connect_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.connect_timeout = timeout.unwrap_or(self.connect_timeout);
         self
+    }
+
+    /// False if tables of an older format are rejected instead of migrated.
+    pub(super) fn migrates(&self) -> bool {
+        self.migrates
     }
 
     /// True if a pooler assigns another connection to each transaction.

@@ -16,6 +16,7 @@ mod queue;
 mod read;
 mod readers;
 mod relay;
+mod renewals;
 mod statements;
 mod summaries;
 mod thread;
@@ -55,7 +56,7 @@ use crate::{answer::ask, error::thread_ended, project::Searched, stats::Stats};
 /// share one journal.
 ///
 /// Requires PostgreSQL 12 or newer and a database in UTF-8. Independently of the number of runs,
-/// one connection writes and a few read. An append is acknowledged when its transaction is on the
+/// one connection writes, one renews the leases, and a few read. An append is acknowledged when its transaction is on the
 /// server's disk (see [`Durability`](crate::Durability)). Appends that arrive while a transaction
 /// is in flight share the next one, which is pipelined: a thousand runs cost a few round trips
 /// instead of a thousand.
@@ -88,6 +89,14 @@ use crate::{answer::ask, error::thread_ended, project::Searched, stats::Stats};
 /// statements are the exception: write `pooled=true` into the URL to disable them, unless the
 /// pooler supports them, as PgBouncer does from 1.21 on with `max_prepared_statements`. The ledger
 /// uses none; a [queue](PostgresQueue) does not `LISTEN` with `pooled=true`.
+///
+/// # Migrations
+///
+/// Connecting creates the tables, and migrates those of an earlier release: each step in a
+/// transaction of its own, which waits at most five seconds for a lock. With `migrate=false` in the
+/// URL, tables of an older format are rejected instead. `agent store migrate` then migrates them,
+/// as a user that may change tables, before the release is started; the same holds for the
+/// [queue](PostgresQueue) and the [ledger](PostgresLedger).
 ///
 /// # Encryption
 ///

@@ -170,8 +170,8 @@ impl Statements {
 
     /// Prepares the write statements in one round trip.
     pub(super) async fn prepare(&mut self, client: &Client) -> Result<(), Error> {
-        let Self { open, renew, release, keep, append, project, .. } = self;
-        let writing = [open, renew, release, keep, append].into_iter().chain(project.all());
+        let Self { open, release, keep, append, project, .. } = self;
+        let writing = [open, release, keep, append].into_iter().chain(project.all());
         try_join_all(writing.map(|query| query.prepare(client))).await.map(drop)
     }
 }

@@ -1,7 +1,6 @@
-//! Writer thread: commits groups of jobs and renews the leases.
+//! Writer thread: commits groups of jobs. The leases are renewed beside it.
 
 use std::{
-    collections::BTreeSet,
     pin::Pin,
     sync::{
         Arc,
@@ -14,11 +13,7 @@ use futures::{
     future::{BoxFuture, MaybeDone, maybe_done},
     poll,
 };
-use tokio::{
-    runtime::Handle,
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout},
-};
+use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 
 use super::{
     background::Background,
@@ -27,6 +22,7 @@ use super::{
     delete::Delete,
     error::{is_conflict, is_consequence, is_fatal, lost_connection, store_error},
     job::{Given, Job, Waiting},
+    renewals::{Asked, Renewer},
 };
 use crate::{
     Durability,
@@ -50,8 +46,6 @@ const MIGRATIONS: &[&str] = &[
 pub(super) enum Work {
     /// Job of the next transaction.
     Write(Job),
-    /// Immediate renewal of all leases, to verify that this one is still held.
-    Renew(i64, oneshot::Sender<Result<bool>>),
     /// Deletion, beside the transactions, once all earlier requests are done.
     Delete(Delete),
 }
@@ -63,6 +57,7 @@ pub(super) struct JournalThread {
     queue_bytes: usize,
     counters: Arc<Counters>,
     leases: Leases,
+    renewals: mpsc::UnboundedSender<Asked>,
 }
 
 impl JournalThread {
@@ -77,12 +72,18 @@ impl JournalThread {
             let db = location.connect_writer().await?;
             Ok((location, db))
         };
-        let run = move |(location, db), work| {
-            let (holder, db, renewed) = (new_id(), Some(db), Instant::now());
-            Writer { location, db, work, counters: counted, holder, leases: held, writing, renewed }.run()
+        let (renewals, asked) = mpsc::unbounded_channel();
+        let run = move |(location, db): (Location, Db), work| async move {
+            let renewer = Renewer::new(location.clone(), asked, held.clone(), writing);
+            let renewing = tokio::spawn(renewer.run());
+            Writer { location, db: Some(db), work, counters: counted, holder: new_id(), leases: held, writing }
+                .run()
+                .await;
+            renewing.abort(); // all leases are released
         };
         let thread = Background::start("agent-journal", begin, run).await?;
-        Ok(Self { thread, waiting: Arc::default(), queue_bytes: writing.queue_bytes, counters, leases })
+        let (waiting, queue_bytes) = (Arc::default(), writing.queue_bytes);
+        Ok(Self { thread, waiting, queue_bytes, counters, leases, renewals })
     }
 
     pub(super) fn push(&self, job: Job) -> Result<()> {
@@ -108,9 +109,14 @@ impl JournalThread {
         Ok(Waiting::new(self.waiting.clone(), bytes))
     }
 
-    /// Returns the leases that the thread renews.
+    /// Returns the leases that are renewed.
     pub(super) fn leases(&self) -> &Leases {
         &self.leases
+    }
+
+    /// Returns the channel that asks for an immediate renewal.
+    pub(super) fn renewals(&self) -> &mpsc::UnboundedSender<Asked> {
+        &self.renewals
     }
 
     pub(super) fn runtime(&self) -> &Handle {
@@ -129,10 +135,9 @@ struct Writer {
     work: mpsc::UnboundedReceiver<Work>,
     counters: Arc<Counters>,
     holder: String,
-    /// Leases to renew. One whose acquisition was not acknowledged expires.
+    /// Leases that are renewed. One whose acquisition was not acknowledged expires.
     leases: Leases,
     writing: Writing,
-    renewed: Instant,
 }
 
 /// Failure of a transaction.
@@ -147,25 +152,16 @@ enum Failure {
 
 impl Writer {
     async fn run(mut self) {
-        let heartbeat = self.writing.heartbeat();
         loop {
             let mut came = Vec::new();
-            if timeout(heartbeat, self.work.recv_many(&mut came, self.writing.group)).await == Ok(0) {
+            if self.work.recv_many(&mut came, self.writing.group).await == 0 {
                 return;
             }
-            let (mut group, mut deletes, mut asked) = (Vec::with_capacity(came.len()), Vec::new(), Vec::new());
+            let (mut group, mut deletes) = (Vec::with_capacity(came.len()), Vec::new());
             for work in came {
                 match work {
                     Work::Write(job) => group.push(job),
-                    Work::Renew(epoch, reply) => asked.push((epoch, reply)),
                     Work::Delete(delete) => deletes.push(delete),
-                }
-            }
-            if !asked.is_empty() || self.renewed.elapsed() >= heartbeat {
-                let held = self.renew().await;
-                for (epoch, reply) in asked {
-                    let is_held = held.as_ref().map(|held| held.contains(&epoch));
-                    let _ = reply.send(is_held.ok_or_else(lost_connection)); // the caller may be gone
                 }
             }
             if !group.is_empty() {
@@ -187,31 +183,6 @@ impl Writer {
             None => self.location.reconnect(Location::connect_writer).await?,
         };
         Ok(self.db.insert(db))
-    }
-
-    /// Renews all leases and returns those still held, or `None` if unknown.
-    async fn renew(&mut self) -> Option<BTreeSet<i64>> {
-        let (leases, writing) = (self.leases.all(), self.writing);
-        let (began, asked) = (Instant::now(), self.leases.now());
-        let renewing = async {
-            let db = self.db().await?;
-            let seconds = writing.lease_ttl.as_secs_f64();
-            let renewing = async { db.statements.renew.rows(&db.client, &[&leases, &seconds]).await };
-            timeout(writing.heartbeat(), renewing).await.map_err(|_| lost_connection())?.map_err(|e| store_error(&e))
-        };
-        match renewing.await {
-            Ok(rows) => {
-                let held: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
-                leases.into_iter().for_each(|epoch| self.leases.renewed(epoch, asked, held.contains(&epoch)));
-                self.renewed = began;
-                Some(held)
-            }
-            // No lease is lost yet, and no append can go wrong: every append checks its lease.
-            Err(e) => {
-                tracing::warn!(error = %e, "the leases could not be renewed; trying again");
-                None
-            }
-        }
     }
 
     /// Runs a group of jobs in one transaction. A job that the database rejects is excluded, and

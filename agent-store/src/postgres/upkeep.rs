@@ -43,8 +43,7 @@ impl PostgresJournal {
     }
 
     /// Removes the harmless problems that [`check`](Self::check) reports, without loss of data:
-    /// unreferenced large strings and expired leases. Returns the removed problems. PostgreSQL's
-    /// `VACUUM` frees the space.
+    /// unreferenced large strings and expired leases. Returns the removed problems.
     ///
     /// # Errors
     /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the database cannot be written.
@@ -54,6 +53,20 @@ impl PostgresJournal {
         let mut removed: Vec<_> = unused.into_iter().map(|hash| Problem::UnusedBlob { hash }).collect();
         removed.extend(db.expired(&format!("DELETE {EXPIRED} RETURNING session, agent")).await?);
         Ok(removed)
+    }
+
+    /// Makes the space of deleted sessions available again, and updates the planner's statistics.
+    /// Other processes go on meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](agent_core::ErrorKind::Store) if the user does not own the tables, or the
+    /// database cannot be reached.
+    pub async fn vacuum(&self) -> Result<()> {
+        let db = self.upkeep().await?;
+        for table in ["session", "entry", "part", "blob", "lease", "run", "question", "label"] {
+            db.rows(&format!("VACUUM (ANALYZE) {{schema}}.{table}")).await?;
+        }
+        Ok(())
     }
 
     /// Rebuilds the summaries of all sessions and runs from their entries. Only needed where they are

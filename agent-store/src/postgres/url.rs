@@ -6,6 +6,8 @@ pub(super) struct Asked {
     pub(super) sslrootcert: Option<String>,
     /// True if a pooler assigns another connection to each transaction.
     pub(super) pooled: Option<String>,
+    /// False if the tables must not be migrated.
+    pub(super) migrate: Option<String>,
 }
 
 /// Splits the text into the settings for the client and the extracted ones.
@@ -25,6 +27,7 @@ impl Asked {
             "sslmode" => self.sslmode = Some(value()),
             "sslrootcert" => self.sslrootcert = Some(value()),
             "pooled" => self.pooled = Some(value()),
+            "migrate" => self.migrate = Some(value()),
             _ => return false,
         }
         true

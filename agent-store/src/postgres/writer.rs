@@ -64,10 +64,10 @@ impl JournalWriter for PostgresWriter {
     }
 
     fn prove(&self) -> BoxFuture<'static, Result<()>> {
-        let Lease { epoch, ref session, ref queue } = self.lease;
-        let (queue, session, agent) = (queue.clone(), session.clone(), self.agent.clone());
+        let Lease { epoch, ref session, .. } = self.lease;
+        let (renewals, session, agent) = (self.thread.renewals().clone(), session.clone(), self.agent.clone());
         self.thread.leases().prove(epoch, move || {
-            let asking = ask(|reply| queue.send(Work::Renew(epoch, reply)).map_err(|_| thread_ended()));
+            let asking = ask(|reply| renewals.send((epoch, reply)).map_err(|_| thread_ended()));
             let (session, agent) = (session.clone(), agent.clone());
             async move { if asking.await? { Ok(()) } else { Err(lost(&session, &agent)) } }
         })

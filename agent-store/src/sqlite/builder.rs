@@ -34,6 +34,7 @@ pub struct SqliteBuilder {
     path: PathBuf,
     writing: Writing,
     max_bytes: u64,
+    migrate: bool,
     clock: Clock,
 }
 
@@ -43,6 +44,7 @@ impl SqliteBuilder {
             path: path.to_owned(),
             writing: Writing::default(),
             max_bytes: u64::MAX,
+            migrate: true,
             clock: Arc::new(SystemTime::now),
         }
     }
@@ -53,6 +55,13 @@ impl SqliteBuilder {
     /// limited by the disk only. An append that exceeds the limit fails like one on a full disk.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets whether opening creates and migrates the tables. Default: true. If false, a file of an
+    /// older format is rejected.
+    pub fn migrate(mut self, yes: bool) -> Self {
+        self.migrate = yes;
         self
     }
 
@@ -74,7 +83,7 @@ impl SqliteBuilder {
         let writing = self.writing;
         writing.check()?;
         let location = Location::new(&self.path, writing.durability, writing.heartbeat(), self.max_bytes)?;
-        let connection = location.open_writer()?;
+        let connection = location.open_writer(self.migrate)?;
         let readers = Arc::new(Readers::new(location.clone()));
         let thread = Arc::new(WriterThread::start(connection, &location, self.clock, writing)?);
         Ok(SqliteJournal(Arc::new(Inner {

@@ -53,8 +53,8 @@ impl Location {
     }
 
     /// Opens the writing connection: creates the file and its directory if missing, and migrates an
-    /// older format.
-    pub(super) fn open_writer(&self) -> Result<Connection> {
+    /// older format, or rejects it.
+    pub(super) fn open_writer(&self, migrates: bool) -> Result<Connection> {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory).map_err(|e| {
                 let message = "the journal's directory cannot be created: check the path and its permissions";
@@ -63,7 +63,7 @@ impl Location {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = self.connect(flags)?;
-        self.patiently(|| self.refuse_foreign(&mut connection))??;
+        self.patiently(|| self.refuse_foreign(&mut connection, migrates))??;
         self.patiently(|| self.set_up(&mut connection))?;
         Ok(connection)
     }
@@ -100,7 +100,7 @@ impl Location {
     }
 
     /// Rejects a file of another program or of a newer release.
-    fn refuse_foreign(&self, connection: &mut Connection) -> rusqlite::Result<Result<()>> {
+    fn refuse_foreign(&self, connection: &mut Connection, migrates: bool) -> rusqlite::Result<Result<()>> {
         let refuse = |message: String| {
             Ok(Err(Error::new(ErrorKind::Store, message).with_context("journal", display(&self.path))))
         };
@@ -114,6 +114,12 @@ impl Location {
             return refuse(format!(
                 "the journal has format {version} and this release knows formats up to {FORMAT}: use the newer release"
             ));
+        }
+        if version < FORMAT && !migrates {
+            let older = refuse(format!(
+                "the journal has format {version} and this release needs format {FORMAT}: run 'agent store migrate'"
+            ));
+            return older.map(|refused| refused.map_err(|e| e.with_context("needs_format", FORMAT.to_string())));
         }
         Ok(Ok(()))
     }

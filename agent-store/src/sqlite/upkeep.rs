@@ -51,7 +51,7 @@ impl SqliteJournal {
     pub async fn vacuum(&self) -> Result<()> {
         let location = self.0.readers.location().clone();
         let vacuum = move || {
-            let connection = location.open_writer()?;
+            let connection = location.open_writer(true)?;
             let done = connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
             done.map_err(|e| store_error(location.path(), &e))
         };

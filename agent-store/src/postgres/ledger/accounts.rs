@@ -60,6 +60,21 @@ SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(su
        coalesce(sum(tool_calls), 0)::int8
 FROM {schema}.reservation WHERE account = $1";
 
+/// Like [`BALANCE`], without a lock: the expired reservations of dead processes count as settled.
+const LOOK: &str = "
+SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
+       coalesce(sum(tool_calls), 0)::int8
+FROM (
+    SELECT tokens, cost, model_calls, tool_calls FROM {schema}.account WHERE name = $1
+    UNION ALL
+    SELECT tokens, cost, model_calls, tool_calls FROM {schema}.reservation
+    WHERE account = $1 AND dead_at < clock_timestamp()
+) AS settled
+UNION ALL
+SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
+       coalesce(sum(tool_calls), 0)::int8
+FROM {schema}.reservation WHERE account = $1 AND dead_at >= clock_timestamp()";
+
 const RESERVE: &str = "
 INSERT INTO {schema}.reservation (account, tokens, cost, model_calls, tool_calls, dead_at)
 VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second')
@@ -118,6 +133,7 @@ struct Statements {
     lock: Query,
     bury: Query,
     balance: Query,
+    look: Query,
     reserve: Query,
     settle: Query,
     renew: Query,
@@ -136,6 +152,7 @@ impl Statements {
             lock: query(LOCK, account),
             bury: query(BURY, account),
             balance: query(BALANCE, account),
+            look: query(LOOK, account),
             reserve: query(
                 RESERVE,
                 const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::FLOAT8] },
@@ -151,9 +168,7 @@ impl Statements {
     async fn balance(&self, client: &Client, account: &str) -> Result<Balance, Error> {
         self.lock.rows(client, &[&account]).await?;
         self.bury.rows(client, &[&account]).await?;
-        let rows = self.balance.rows(client, &[&account]).await?;
-        let amounts = |at| rows.get(at).map_or(Ok(Amounts::none()), amounts);
-        Ok(Balance::new(amounts(0)?, amounts(1)?))
+        of_rows(&self.balance.rows(client, &[&account]).await?)
     }
 }
 
@@ -198,8 +213,22 @@ impl Accounts {
         }
     }
 
+    /// Reads a balance, in one round trip that waits for nobody and writes nothing.
     async fn balance(&mut self, account: &str) -> Result<Balance> {
-        self.change(async |statements, client| statements.balance(client, account).await).await
+        let (patience, statements) = (self.dead_after, self.statements.clone());
+        for is_last in [false, true] {
+            let client = self.client().await?;
+            let read = async { of_rows(&statements.look.rows(client, &[&account]).await?) };
+            match timeout(patience, read).await {
+                Ok(Ok(balance)) => return Ok(balance),
+                Ok(Err(e)) if is_last || !is_fatal(&e) => return Err(store_error(&e)),
+                // The connection was lost before: a read can be repeated.
+                Ok(Err(_)) => self.client = None,
+                Err(_) => break,
+            }
+        }
+        self.client = None;
+        Err(lost_connection())
     }
 
     async fn reserve(&mut self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
@@ -287,6 +316,12 @@ impl Accounts {
         };
         Ok(self.client.insert(client))
     }
+}
+
+/// Decodes the settled and the reserved amounts.
+fn of_rows(rows: &[Row]) -> Result<Balance, Error> {
+    let amounts = |at| rows.get(at).map_or(Ok(Amounts::none()), amounts);
+    Ok(Balance::new(amounts(0)?, amounts(1)?))
 }
 
 fn amounts(row: &Row) -> Result<Amounts, Error> {

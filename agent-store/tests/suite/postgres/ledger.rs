@@ -115,3 +115,15 @@ async fn a_machine_that_is_lost_in_the_middle_of_a_reservation_holds_up_the_othe
     assert_eq!(ours.balance("x").await.expect("reads"), Balance::new(Amounts::none(), tokens(10)), "theirs is undone");
     reserving.abort();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_balance_is_read_while_others_hold_the_account() {
+    let Some(place) = Place::new() else { return };
+    let ledger = open(&place).await;
+    reserved(&ledger).await;
+    let other = place.client().await;
+    let locks = "BEGIN; LOCK TABLE account, reservation IN SHARE ROW EXCLUSIVE MODE";
+    other.batch_execute(locks).await.expect("locks");
+    let reading = tokio::time::timeout(std::time::Duration::from_secs(8), ledger.balance("x"));
+    assert_eq!(reading.await.expect("does not wait").expect("reads").reserved.tokens, 10);
+}

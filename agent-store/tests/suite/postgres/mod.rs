@@ -4,6 +4,7 @@
 
 mod backup;
 use crate::common;
+mod erasure;
 mod leases;
 mod ledger;
 mod losses;

@@ -17,6 +17,7 @@ async fn a_whole_journal_has_no_problems() {
     write_everything(&journal).await;
     assert_eq!(journal.check().await.expect("checks"), []);
     assert_eq!(journal.repair().await.expect("repairs"), []);
+    journal.vacuum().await.expect("vacuums");
 }
 
 #[tokio::test]
@@ -45,6 +46,43 @@ async fn tables_of_an_older_release_are_brought_up_to_date_with_what_is_known_of
     place.execute("UPDATE run SET started = 0").await;
     journal.rebuild().await.expect("rebuilds");
     assert_eq!(journal.runs(&RunQuery::default()).await.expect("reads"), known.1);
+}
+
+#[tokio::test]
+async fn a_process_that_must_not_migrate_leaves_older_tables_alone_and_says_what_to_do() {
+    let Some(place) = Place::new() else { return };
+    let forbidden = Place { url: format!("{} migrate=false", place.url), schema: place.schema.clone() };
+    let missing = forbidden.builder().connect().await.expect_err("there are no tables");
+    assert!(
+        missing.message().contains("have format 0") && missing.message().contains("agent store migrate"),
+        "{missing}"
+    );
+    drop(place.open().await);
+    let journal = forbidden.builder().connect().await.expect("the tables are up to date");
+    append(&*journal.open("s", "a").await.expect("is free"), &["1"]).await;
+    drop(journal);
+    place.execute("UPDATE format SET version = version - 1; DROP TABLE label").await;
+    let older = forbidden.builder().connect().await.expect_err("is older");
+    assert!(older.message().contains("agent store migrate"), "{older}");
+    assert_eq!(
+        place.count("SELECT count(*) FROM pg_tables WHERE tablename = 'label' AND schemaname = current_schema").await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_does_not_wait_for_locks_for_long() {
+    let Some(place) = Place::new() else { return };
+    drop(place.open().await);
+    let undo = "ALTER TABLE session DROP projected, DROP active, DROP space, DROP metadata;
+                DROP TABLE label; DROP TABLE run; DROP TABLE question; UPDATE format SET version = version - 1";
+    place.execute(undo).await;
+    let other = place.client().await;
+    other.batch_execute("BEGIN; SELECT FROM session").await.expect("locks");
+    let refused = place.builder().connect().await.expect_err("the table is locked");
+    assert!(refused.is_retryable() && refused.message().contains("could not be acquired in time"), "{refused}");
+    other.batch_execute("COMMIT").await.expect("makes way");
+    drop(place.open().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
