@@ -1,5 +1,7 @@
 //! Health and readiness probes, metrics and the OpenAPI document.
 
+use std::{sync::Arc, time::Duration};
+
 use axum::{
     Json, Router,
     extract::{MatchedPath, Request, State},
@@ -8,7 +10,11 @@ use axum::{
     routing::get,
 };
 use http::{StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
 use crate::{
     app::App,
@@ -20,7 +26,35 @@ use crate::{
 /// Routes `/health` and `/ready` for process supervisors: without a key, and with any host name,
 /// since probes address a container directly. They reveal nothing about the agents.
 pub(crate) fn probes() -> Router<App> {
+    let store = Store::default();
+    let ready = |State(app): State<App>| async move { ready(&app, &store).await };
     Router::new().route("/health", get(health)).route("/ready", get(ready))
+}
+
+/// Session that a readiness probe reads; it does not exist.
+const PROBED: &str = "agent-server/ready";
+/// Longest wait of a readiness probe for the store.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Time for which the answer of the store holds: probes need no key, and must not load it.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Time of the last probe of the store, and whether it answered.
+#[derive(Clone, Debug, Default)]
+struct Store(Arc<Mutex<Option<(Instant, bool)>>>);
+
+impl Store {
+    async fn answers(&self, app: &App) -> bool {
+        let mut last = self.0.lock().await;
+        if let Some((_, answered)) = last.filter(|(at, _)| at.elapsed() < FRESH) {
+            return answered;
+        }
+        let read = timeout(PATIENCE, app.journal().read(PROBED, 0, 1)).await;
+        let answered = read.is_ok_and(|read| {
+            read.inspect_err(|error| tracing::warn!(%error, "the server is not ready: the store failed")).is_ok()
+        });
+        *last = Some((Instant::now(), answered));
+        answered
+    }
 }
 
 /// Route `/openapi.json`, without a key.
@@ -37,9 +71,13 @@ async fn health() -> impl IntoResponse {
     Json(json!({"status": "ok"}))
 }
 
-async fn ready(State(app): State<App>) -> impl IntoResponse {
+/// Ready while the server accepts runs and the store answers.
+async fn ready(app: &App, store: &Store) -> (StatusCode, Json<Value>) {
     if app.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "draining"})));
+    }
+    if !store.answers(app).await {
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "store unavailable"})));
     }
     (StatusCode::OK, Json(json!({"status": "ready"})))
 }

@@ -1,6 +1,8 @@
 //! Deletion of sessions with queued jobs.
 
-use agent::{SessionId, core::dispatch::Wanted};
+use std::time::{Duration, SystemTime};
+
+use agent::{SessionId, core::dispatch::Wanted, store::Retention};
 
 use super::App;
 use crate::error::ApiError;
@@ -22,5 +24,28 @@ impl App {
             }
         }
         Ok(())
+    }
+
+    /// Deletes sessions without an entry within `age`, and jobs that finished longer ago,
+    /// periodically, until the server drains.
+    pub(crate) async fn keep_retaining(&self, age: Duration) {
+        const PAUSE: Duration = Duration::from_secs(3600);
+        while !self.is_draining() {
+            let deleted = Retention::default().older_than(age).apply(&**self.journal(), SystemTime::now()).await;
+            let purged = match &self.0.queue {
+                Some(queue) => queue.purge(age).await,
+                None => Ok(0),
+            };
+            match (deleted, purged) {
+                (Ok(deleted), Ok(0)) if deleted.is_empty() => {}
+                (Ok(deleted), Ok(jobs)) => {
+                    tracing::info!(sessions = deleted.len(), jobs, "expired sessions and jobs were deleted");
+                }
+                (Err(error), _) | (_, Err(error)) => {
+                    tracing::warn!(%error, "expired sessions or jobs could not be deleted");
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 }

@@ -1,15 +1,28 @@
 //! Recovery of runs after the death of a process.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
-use agent::{SessionId, journal::RunStatus as Status};
-use tokio::{sync::Semaphore, time::sleep};
+use agent::{
+    SessionId,
+    journal::{RunQuery, RunStatus as Status, SessionQuery},
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
 
 use super::{App, FoundRun, brought::Kept, drained::is_drained};
-use crate::{caller::Caller, error::ApiError};
+use crate::{caller::Caller, clock::now, error::ApiError};
 
-/// Number of sessions that are read at once.
-const PAGE: usize = 100;
+/// Numbers of entries of the sessions without stopped runs.
+type Looked = HashMap<String, u64>;
+
+/// Number of sessions and runs that are read at once.
+const PAGE: usize = 500;
 /// Maximum number of concurrently resumed runs: a restart must not overload the models.
 const AT_ONCE: usize = 32;
 /// Pause between two resumptions.
@@ -18,6 +31,11 @@ const PACE: Duration = Duration::from_millis(20);
 const SOON: Duration = Duration::from_secs(2);
 /// Interval of the search otherwise.
 const LATER: Duration = Duration::from_secs(60);
+/// Interval of the search of all sessions. Other searches look only at incomplete runs, and at
+/// sessions that were active recently.
+const WHOLE: Duration = Duration::from_secs(30 * 60);
+/// Time since the last activity of the sessions that every search looks at.
+const RECENT: Duration = Duration::from_secs(15 * 60);
 
 /// Run that no process drives, according to the journal.
 enum Stopped {
@@ -35,10 +53,20 @@ impl App {
             return; // the backend resumes the runs, and there are no webhooks
         }
         let permits = Arc::new(Semaphore::new(AT_ONCE));
-        let mut looked: HashMap<String, u64> = HashMap::new();
+        let (mut looked, mut whole) = (HashMap::new(), None::<Instant>);
         while !self.is_draining() {
-            let is_held = match self.recover(&permits, &mut looked).await {
-                Ok(is_held) => is_held,
+            // A backend without a queue answers by reading every session.
+            let has_summaries = self.dispatch().is_none() || self.0.queue.is_some();
+            let is_whole = !has_summaries || whole.is_none_or(|at| at.elapsed() >= WHOLE);
+            let recovered = match is_whole {
+                true => self.recover_all(&permits, &mut looked).await,
+                false => self.recover_recent(&permits, &mut looked).await,
+            };
+            let is_held = match recovered {
+                Ok(is_held) => {
+                    whole = if is_whole { Some(Instant::now()) } else { whole };
+                    is_held
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the store could not be searched for stopped runs");
                     true
@@ -48,45 +76,91 @@ impl App {
         }
     }
 
-    /// Resumes the stopped runs. Returns `true` if another process may still drive one of them.
-    /// `looked` contains the sessions without stopped runs, with the time of their last write.
-    async fn recover(&self, permits: &Arc<Semaphore>, looked: &mut HashMap<String, u64>) -> Result<bool, ApiError> {
-        let (mut after, mut is_held) = (String::new(), false);
+    /// Resumes the stopped runs of all sessions. Returns `true` if another process may still drive
+    /// one of them. `looked` contains the sessions without stopped runs, with the number of their
+    /// entries.
+    async fn recover_all(&self, permits: &Arc<Semaphore>, looked: &mut Looked) -> Result<bool, ApiError> {
+        let (mut after, mut is_held, mut seen) = (String::new(), false, HashMap::new());
         loop {
             let names = self.journal().list("", &after, PAGE).await?;
-            let Some(last) = names.last() else { return Ok(is_held) };
+            let Some(last) = names.last() else { break };
             after.clone_from(last);
             for name in names {
-                let Some(id) = SessionId::parse(&name) else { continue };
-                let Some(info) = self.journal().info(&name).await? else { continue };
-                if looked.get(&name) == Some(&info.entries) {
-                    continue;
+                is_held |= self.recover_in(&name, permits, looked).await?;
+                if self.is_draining() {
+                    return Ok(false);
                 }
-                let mut is_quiet = true;
-                // An unreadable session must not prevent the others from being resumed.
-                let stopped = self.stopped(&id).await.unwrap_or_else(|error| {
-                    tracing::warn!(session = &*name, %error, "a session could not be searched for stopped runs");
-                    is_quiet = false;
-                    Vec::new()
-                });
-                if self.tell_left(&Caller::new(id.user(), "recovery"), &id).await.unwrap_or(true) {
-                    is_quiet = false;
-                }
-                for stopped in stopped {
-                    if self.is_draining() {
-                        return Ok(false);
-                    }
-                    is_quiet = false;
-                    if !self.recover_one(stopped, permits).await {
-                        is_held = true;
-                        break; // queued runs of this session wait for this one
-                    }
-                }
-                if is_quiet {
-                    looked.insert(name, info.entries);
-                }
+                seen.extend(looked.remove_entry(&name));
             }
         }
+        *looked = seen; // without deleted sessions
+        Ok(is_held)
+    }
+
+    /// Like [`recover_all`](Self::recover_all), of sessions with incomplete runs and of those that
+    /// were active recently: a queued run may be all that a session waits for.
+    async fn recover_recent(&self, permits: &Arc<Semaphore>, looked: &mut Looked) -> Result<bool, ApiError> {
+        let mut names = BTreeSet::new();
+        let mut runs = RunQuery::incomplete().limit(PAGE);
+        loop {
+            let page = self.journal().runs(&runs).await?;
+            let Some(last) = page.last() else { break };
+            runs = runs.before(last);
+            names.extend(page.into_iter().map(|run| run.session));
+        }
+        let since = now().saturating_sub(u64::try_from(RECENT.as_millis()).unwrap_or(u64::MAX));
+        let mut sessions = SessionQuery::default().limit(PAGE);
+        loop {
+            let page = self.journal().recent(&sessions).await?;
+            let Some(last) = page.last() else { break };
+            let is_last = last.info.active < since;
+            sessions = sessions.before(last.info.active, last.session.as_str());
+            names.extend(page.into_iter().filter(|one| one.info.active >= since).map(|one| one.session));
+            if is_last {
+                break;
+            }
+        }
+        let mut is_held = false;
+        for name in names {
+            is_held |= self.recover_in(&name, permits, looked).await?;
+            if self.is_draining() {
+                return Ok(false);
+            }
+        }
+        Ok(is_held)
+    }
+
+    /// Resumes the stopped runs of a session. Returns `true` if another process may still drive one
+    /// of them.
+    async fn recover_in(&self, name: &str, permits: &Arc<Semaphore>, looked: &mut Looked) -> Result<bool, ApiError> {
+        let Some(id) = SessionId::parse(name) else { return Ok(false) };
+        let Some(info) = self.journal().info(name).await? else { return Ok(false) };
+        if looked.get(name) == Some(&info.entries) {
+            return Ok(false);
+        }
+        let mut is_quiet = true;
+        // An unreadable session must not prevent the others from being resumed.
+        let stopped = self.stopped(&id).await.unwrap_or_else(|error| {
+            tracing::warn!(session = name, %error, "a session could not be searched for stopped runs");
+            is_quiet = false;
+            Vec::new()
+        });
+        if self.tell_left(&Caller::new(id.user(), "recovery"), &id).await.unwrap_or(true) {
+            is_quiet = false;
+        }
+        for stopped in stopped {
+            if self.is_draining() {
+                return Ok(false);
+            }
+            is_quiet = false;
+            if !self.recover_one(stopped, permits).await {
+                return Ok(true); // queued runs of this session wait for this one
+            }
+        }
+        if is_quiet {
+            looked.insert(name.to_owned(), info.entries);
+        }
+        Ok(false)
     }
 
     /// Resumes a run. Returns `false` if another process may still drive it.

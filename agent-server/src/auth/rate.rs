@@ -15,7 +15,7 @@ const BURST: f64 = 10.0;
 /// Maximum number of tracked callers; idle ones are dropped first.
 const MOST: usize = 10_000;
 
-/// Wait that a caller without any allowed request is told.
+/// `Retry-After` of a caller that may make no request at all.
 const NEVER: Duration = Duration::from_secs(3600);
 
 /// Token bucket of each limited caller.

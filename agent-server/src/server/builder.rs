@@ -1,6 +1,6 @@
 //! Builder of a server.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Drain, Error, Result,
@@ -43,6 +43,7 @@ pub struct ServerBuilder {
     streams: usize,
     public_cards: bool,
     recovers: bool,
+    retention: Option<Duration>,
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
     queue: Option<Arc<dyn Upkeep>>,
@@ -68,6 +69,7 @@ impl Default for ServerBuilder {
             streams: STREAMS,
             public_cards: false,
             recovers: true,
+            retention: None,
             studio: None,
             dispatch: None,
             queue: None,
@@ -158,6 +160,14 @@ impl ServerBuilder {
     /// Sets whether [`serve`](Server::serve) resumes runs whose process died. Default: true.
     pub fn recovery(mut self, yes: bool) -> Self {
         self.recovers = yes;
+        self
+    }
+
+    /// Deletes sessions whose newest entry is older than `age`, and jobs that finished longer ago, of
+    /// all tenants, once an hour while the server [serves](Server::serve). Sessions in use are kept.
+    /// Default: everything is kept.
+    pub fn retention(mut self, age: Duration) -> Self {
+        self.retention = Some(age);
         self
     }
 
@@ -277,7 +287,14 @@ impl ServerBuilder {
             files: self.files,
             spending: self.spending,
         });
-        Ok(Server { app, guards, connections: self.connections, recovers: self.recovers, studio: self.studio })
+        Ok(Server {
+            app,
+            guards,
+            connections: self.connections,
+            recovers: self.recovers,
+            retention: self.retention,
+            studio: self.studio,
+        })
     }
 }
 

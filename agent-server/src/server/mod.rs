@@ -44,6 +44,7 @@ pub struct Server {
     guards: Guards,
     connections: usize,
     recovers: bool,
+    retention: Option<Duration>,
     studio: Option<Studio>,
 }
 
@@ -106,7 +107,12 @@ impl Server {
                         server.recover().await;
                     }
                 };
-                tokio::join!(recovering, server.app.keep_sweeping());
+                let retaining = async {
+                    if let Some(age) = server.retention {
+                        server.app.keep_retaining(age).await;
+                    }
+                };
+                tokio::join!(recovering, retaining, server.app.keep_sweeping());
             })
         };
         let drained = async {

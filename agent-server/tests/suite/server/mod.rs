@@ -7,6 +7,7 @@ mod drain;
 mod elsewhere;
 mod events;
 mod files;
+mod health;
 mod kept;
 #[cfg(feature = "oidc")]
 mod oidc;
@@ -14,6 +15,7 @@ mod questions;
 mod relay;
 mod replaced;
 mod runs;
+mod searches;
 mod sessions;
 mod spending;
 mod stops;

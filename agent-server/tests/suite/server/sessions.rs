@@ -151,3 +151,20 @@ async fn a_session_whose_run_waits_refuses_a_new_message_with_the_questions() {
     let over = json!({"input": "Hi.", "session": "garden", "when_waiting": "supersede"});
     assert_eq!(client.run(&over).await["answer"], "Hello.");
 }
+
+#[tokio::test]
+async fn sessions_beyond_the_retention_are_deleted_while_the_server_serves() {
+    let journal = agent::journal::MemoryJournal::default();
+    let old = agent::journal::EntryBody::MessageAppended { message: agent::Message::user("x") };
+    let writer = journal.open_now("local/old", "support").expect("is free");
+    writer.append(vec![agent::journal::Entry::new("r".into(), 1, old)]).await.expect("appends");
+    drop(writer);
+    let agent = support([Turn::text("Hello.")]).build().expect("an agent");
+    let day = std::time::Duration::from_secs(86_400);
+    let serving =
+        Serving::new(agent_server::Server::builder().agent(agent).store(journal.clone()).retention(day)).await;
+    serving.client().run(&json!({"input": "Hi.", "session": "new"})).await;
+    while agent::journal::Journal::sessions(&journal).await.expect("lists") != ["local/new"] {
+        tokio::task::yield_now().await;
+    }
+}
