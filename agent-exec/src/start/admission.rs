@@ -27,19 +27,19 @@ pub(super) struct Admitted {
 
 /// Opens the session. If another run holds it, applies the run's busy policy.
 pub(super) async fn admit(agent: &AgentParts, prepared: &Prepared, slot: RunSlot) -> Result<Admission> {
-    let terms = &prepared.terms;
-    if let Some(parent) = &terms.parent {
+    let options = &prepared.options;
+    if let Some(parent) = &options.parent {
         let above = KEY.open(&parent.cx).ok_or_else(another_executors)?;
         let writer = above.log().writer()?; // the tree has one writer
         return Ok(slot.admitted(writer, None));
     }
-    let is_new = matches!(prepared.input, RunInput::Messages(_)) && !terms.names_session;
+    let is_new = matches!(prepared.input, RunInput::Messages(_)) && !options.names_session;
     if is_new || agent.journal.is_none() {
         let writer = open(&slot).await?; // no other run knows the session
         return Ok(slot.admitted(writer, None));
     }
     let queued = agent.locks.of(&slot.ids.session, &slot.ids.agent_id);
-    match terms.when_busy {
+    match options.when_busy {
         WhenBusy::Queue { limit } => queue(&queued, limit, slot).await,
         WhenBusy::Steer => steer(&queued, &prepared.input, slot).await,
         WhenBusy::Fork => fork(&queued, &prepared.input, slot).await,

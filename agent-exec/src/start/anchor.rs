@@ -6,7 +6,7 @@ use agent_core::{
     run::Clock,
 };
 
-use super::Terms;
+use super::RunOptions;
 
 /// Number of entries after which a session gets a new snapshot. Reading this many takes about 10
 /// ms.
@@ -17,9 +17,9 @@ const ANCHORED_AFTER: u64 = 1_000;
 ///
 /// # Errors
 /// The errors of the journal.
-pub(super) async fn anchor(index: &SharedIndex, terms: &Terms, writer: &dyn JournalWriter) -> Result<()> {
+pub(super) async fn anchor(index: &SharedIndex, options: &RunOptions, writer: &dyn JournalWriter) -> Result<()> {
     let Some(anchor) = index.look(|index| index.anchor(ANCHORED_AFTER)) else { return Ok(()) };
-    let now = terms.resources.get::<Clock>().unwrap_or_default().now();
+    let now = options.resources.get::<Clock>().unwrap_or_default().now();
     let anchored = Entry::new("anchor".into(), now, EntryBody::Anchored { anchor: Box::new(anchor) });
     writer.append(vec![anchored]).await.map(drop)
 }

@@ -10,35 +10,35 @@ use agent_core::{
     run::RunDeadline,
 };
 
-use super::{AgentParts, Beginning, RunSlot, Terms};
+use super::{AgentParts, RunOptions, RunSlot, StartState};
 use crate::{engine::KEY, executor::Job, stack::ToolTable};
 
 /// Builds the job: opens the run's log and records its start.
 pub(super) fn assemble<'a>(
     agent: &'a AgentParts,
-    terms: &Terms,
+    options: &RunOptions,
     slot: RunSlot,
-    mut beginning: Beginning,
+    mut state: StartState,
     writer: Arc<dyn JournalWriter>,
     system: Option<Result<String>>,
     table: ToolTable,
 ) -> Result<Job<'a>> {
-    let resumed = beginning.is_resumed();
-    slot.inbox.put_back(std::mem::take(&mut beginning.stands.steering));
-    let driver = RunDriver::new(parts(agent, terms, slot, &beginning, writer)?);
+    let resumed = state.is_resumed();
+    slot.inbox.put_back(std::mem::take(&mut state.checkpoint.steering));
+    let driver = RunDriver::new(parts(agent, options, slot, &state, writer)?);
     if resumed {
         // journals the steering messages of the earlier attempt again
         driver.engine().keep_steering();
     }
     Ok(Job {
         driver,
-        lifecycle: beginning.recording().is_none().then_some(&agent.lifecycle),
+        lifecycle: state.recording().is_none().then_some(&agent.lifecycle),
         system,
-        messages: beginning.messages,
+        messages: state.messages,
         resumed,
-        stream: terms.stream,
-        params: terms.params.clone(),
-        tools: terms.tools.clone(),
+        stream: options.stream,
+        params: options.params.clone(),
+        tools: options.tools.clone(),
         table,
     })
 }
@@ -46,20 +46,20 @@ pub(super) fn assemble<'a>(
 /// Builds the parts of a new or resumed run.
 fn parts(
     agent: &AgentParts,
-    terms: &Terms,
+    options: &RunOptions,
     slot: RunSlot,
-    beginning: &Beginning,
+    start: &StartState,
     writer: Arc<dyn JournalWriter>,
 ) -> Result<RunParts> {
-    let stands = &*beginning.stands;
-    let ids = Arc::new(stands.ids.clone());
-    let elapsed = Duration::from_millis(stands.elapsed_ms) + slot.time.elapsed();
-    let above = terms.parent.as_ref().map(|parent| &parent.cx);
-    let globals = globals(agent, above, beginning);
+    let checkpoint = &*start.checkpoint;
+    let ids = Arc::new(checkpoint.ids.clone());
+    let elapsed = Duration::from_millis(checkpoint.elapsed_ms) + slot.time.elapsed();
+    let above = options.parent.as_ref().map(|parent| &parent.cx);
+    let globals = globals(agent, above, start);
     let inherited = above.and_then(|above| KEY.open(above)).map(|above| above.descendant_middlewares().clone());
     // The keys of inherited middlewares are not known where the agent is built.
     let schema = inherited.iter().flat_map(|list| list.iter()).fold(agent.schema.clone(), |own, m| m.state().with(own));
-    let state = State::new(schema, stands.state.clone())?;
+    let state = State::new(schema, checkpoint.state.clone())?;
     let emitter = Emitter::new(ids.clone(), slot.hub, slot.above);
     let above_engine = above.and_then(|above| KEY.open(above));
     let (own_emitter, own_state) = (emitter.clone(), state.clone());
@@ -67,48 +67,48 @@ fn parts(
         Some(above) => above.log().child(ids.clone(), writer, own_emitter, own_state),
         None => RunLog::new(ids.clone(), slot.journal, writer, own_emitter, own_state, globals.clone()),
     };
-    if let Some(steps) = &terms.steps {
+    if let Some(steps) = &options.steps {
         log.run_on(steps.clone());
     }
-    beginning.record(&log, &ids, terms.history.as_ref());
+    start.record(&log, &ids, options.history.as_ref());
 
     let mut parts = RunParts::new(ids, emitter, log);
-    (parts.state, parts.globals, parts.resources) = (state, globals, terms.resources.clone());
+    (parts.state, parts.globals, parts.resources) = (state, globals, options.resources.clone());
     (parts.cancel, parts.pause, parts.inbox) = (slot.cancel, slot.pause, slot.inbox);
-    parts.budget = budget(agent, terms, beginning);
+    parts.budget = budget(agent, options, start);
     parts.deadline = deadline(agent, &parts.budget, above.and_then(RunCx::deadline), elapsed);
     parts.is_reserved = above_engine.is_some_and(EngineCx::is_in_reserved_call);
     parts.sub_agents = agent.sub_agents.clone();
     parts.inherited =
         above_engine.map_or_else(|| Arc::new([]) as Middlewares, |above| above.descendant_middlewares().clone());
     parts.for_descendants = parts.inherited.iter().chain(agent.for_descendants.iter()).cloned().collect();
-    (parts.step, parts.answers) = (stands.step, stands.answers.clone());
-    (parts.questions, parts.background) = (stands.questions.clone(), stands.background.clone());
+    (parts.step, parts.answers) = (checkpoint.step, checkpoint.answers.clone());
+    (parts.questions, parts.background) = (checkpoint.questions.clone(), checkpoint.background.clone());
     parts.key = Some(*KEY);
     Ok(parts)
 }
 
 /// Returns the global storage of the hierarchy: the parent run's, the application's, or the one
 /// restored from the session.
-fn globals(agent: &AgentParts, above: Option<&RunCx>, beginning: &Beginning) -> GlobalStorage {
+fn globals(agent: &AgentParts, above: Option<&RunCx>, state: &StartState) -> GlobalStorage {
     match (above, &agent.globals) {
         (Some(above), _) => above.globals().clone(),
-        (None, Some(given)) if beginning.recording().is_none() => given.clone(),
-        _ => GlobalStorage::restore(beginning.stands.globals.clone().unwrap_or_default()),
+        (None, Some(given)) if state.recording().is_none() => given.clone(),
+        _ => GlobalStorage::restore(state.checkpoint.globals.clone().unwrap_or_default()),
     }
 }
 
 /// Returns the run's budget, with the amounts that were already used.
-fn budget(agent: &AgentParts, terms: &Terms, beginning: &Beginning) -> Budget {
-    let stands = &beginning.stands;
-    match &terms.parent {
-        Some(parent) => parent.cx.budget().of_sub_run(&agent.budget, terms.caps, stands.used()),
-        None if beginning.recording().is_some() => Budget::default(), // a replay spends nothing
+fn budget(agent: &AgentParts, options: &RunOptions, state: &StartState) -> Budget {
+    let checkpoint = &state.checkpoint;
+    match &options.parent {
+        Some(parent) => parent.cx.budget().of_sub_run(&agent.budget, options.caps, checkpoint.used()),
+        None if state.recording().is_some() => Budget::default(), // a replay spends nothing
         None => {
             // the user with whom the run started
-            let user = stands.ids.user.as_deref().or(terms.user.as_deref());
-            let budget = terms.budget.as_ref().map_or_else(|| agent.budget.clone(), |more| agent.budget.and(more));
-            budget.of_run(&stands.ids, user, terms.caps, stands.used())
+            let user = checkpoint.ids.user.as_deref().or(options.user.as_deref());
+            let budget = options.budget.as_ref().map_or_else(|| agent.budget.clone(), |more| agent.budget.and(more));
+            budget.of_run(&checkpoint.ids, user, options.caps, checkpoint.used())
         }
     }
 }

@@ -12,7 +12,7 @@ use agent_core::{
 
 use futures::future::try_join_all;
 
-use super::{AgentParts, Prepared, RunSlot, Terms, answers::accepted, drive};
+use super::{AgentParts, Prepared, RunOptions, RunSlot, answers::accepted, drive};
 
 /// Drives a run to its end, or to a question whose answer the engine does not wait for.
 pub(super) async fn drive_on(
@@ -23,7 +23,7 @@ pub(super) async fn drive_on(
     writer: Arc<dyn JournalWriter>,
 ) -> Result<RunEnd> {
     may_be_driven_again(agent, &prepared)?;
-    let terms = prepared.terms.clone();
+    let options = prepared.options.clone();
     loop {
         let mut checkpoint = match drive(agent, prepared, slot.clone(), writer.clone()).await? {
             RunEnd::Interrupted(checkpoint) => checkpoint,
@@ -33,7 +33,7 @@ pub(super) async fn drive_on(
             },
             end => return Ok(end),
         };
-        let answers = match unless_cancelled(&slot, answers_to(&mut checkpoint, steps, &terms)).await {
+        let answers = match unless_cancelled(&slot, answers_to(&mut checkpoint, steps, &options)).await {
             Err(e) if e.kind() == ErrorKind::Interrupted => return Ok(RunEnd::Interrupted(checkpoint)),
             answers => answers?,
         };
@@ -41,7 +41,7 @@ pub(super) async fn drive_on(
         slot.inbox.reopen();
         slot.pause.withdraw();
         let input = RunInput::Resume { checkpoint, answers };
-        prepared = Prepared { input, state: BTreeMap::new(), system: None, terms: terms.clone() };
+        prepared = Prepared { input, state: BTreeMap::new(), system: None, options: options.clone() };
     }
 }
 
@@ -57,7 +57,7 @@ async fn unless_cancelled<T: Default>(slot: &RunSlot, waits: impl Future<Output 
 
 /// Refuses input that would differ when an engine re-drives the run from its start.
 fn may_be_driven_again(agent: &AgentParts, prepared: &Prepared) -> Result<()> {
-    let refusal = if prepared.terms.run_id.is_none() {
+    let refusal = if prepared.options.run_id.is_none() {
         "a run whose engine keeps its steps needs an id that is the same each time: give it one with run_id(..)"
     } else if agent.journal.is_some() {
         "the run's engine keeps its steps, and the agent has a store of its own: build the agent without store(..)"
@@ -74,8 +74,12 @@ fn may_be_driven_again(agent: &AgentParts, prepared: &Prepared) -> Result<()> {
 ///
 /// The engine decides whether an answer arrived in time. Its decision holds when the run is driven
 /// again, so no clock is read after it.
-async fn answers_to(checkpoint: &mut Checkpoint, steps: &Steps, terms: &Terms) -> Result<BTreeMap<String, Answer>> {
-    let clock = terms.resources.get::<Clock>().unwrap_or_default();
+async fn answers_to(
+    checkpoint: &mut Checkpoint,
+    steps: &Steps,
+    options: &RunOptions,
+) -> Result<BTreeMap<String, Answer>> {
+    let clock = options.resources.get::<Clock>().unwrap_or_default();
     let each = checkpoint.questions.iter().map(|question| settled(question, checkpoint, steps, &clock));
     let answers: BTreeMap<_, _> = try_join_all(each).await?.into_iter().flatten().collect();
     decide(checkpoint, "", &answers);
@@ -85,12 +89,12 @@ async fn answers_to(checkpoint: &mut Checkpoint, steps: &Steps, terms: &Terms) -
 /// Records the decisions on the questions of a run, whose ids have the prefix `above`, and of the
 /// sub-agents suspended with it: answered questions lose their expiry, and the others are marked as
 /// expired.
-fn decide(stands: &mut Checkpoint, above: &str, answers: &BTreeMap<String, Answer>) {
-    for question in &mut stands.questions {
+fn decide(checkpoint: &mut Checkpoint, above: &str, answers: &BTreeMap<String, Answer>) {
+    for question in &mut checkpoint.questions {
         let is_answered = answers.contains_key(&format!("{above}{}", question.id));
         question.expires = question.expires.filter(|_| !is_answered).map(|_| 0);
     }
-    for child in &mut stands.children {
+    for child in &mut checkpoint.children {
         let place = format!("{above}{}/", child.place());
         if let Some(checkpoint) = &mut child.checkpoint {
             decide(checkpoint, &place, answers);

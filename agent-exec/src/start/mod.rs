@@ -1,7 +1,7 @@
 //! Drives a request to the end of its run. Each stage consumes the value of the previous one:
 //!
 //! ```text
-//! RunRequest -> Prepared -> Admitted -> Beginning -> Job -> RunEnd
+//! RunRequest -> Prepared -> Admitted -> StartState -> Job -> RunEnd
 //!               prompts     session,    history,     log,   the executor's loop
 //!               rendered    writer      answers      budget
 //! ```
@@ -10,7 +10,6 @@ mod admission;
 mod anchor;
 mod answers;
 mod assemble;
-mod beginning;
 mod engine;
 mod journal_sync;
 mod locks;
@@ -19,6 +18,7 @@ mod prepared;
 mod replay;
 pub(crate) mod resume;
 mod slot;
+mod start_state;
 
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ pub(crate) use self::parts::{AgentParts, Migration};
 use self::{
     admission::{Admission, Admitted, admit},
     assemble::assemble,
-    beginning::Beginning,
     journal_sync::JournalSync,
     locks::SessionLocks,
-    prepared::{Prepared, Terms},
+    prepared::{Prepared, RunOptions},
     slot::RunSlot,
+    start_state::StartState,
 };
 use crate::run::{Run, RunHandle};
 
@@ -86,7 +86,7 @@ async fn run(agent: &AgentParts, request: Box<RunRequest>, mut slot: RunSlot) ->
             if let Some(drain) = agent.drain.as_ref().filter(|_| slot.ids.depth == 0) {
                 drain.admits()?;
             }
-            let end = match prepared.terms.steps.clone() {
+            let end = match prepared.options.steps.clone() {
                 Some(steps) => engine::drive_on(&steps, agent, prepared, slot, writer).await,
                 None => drive(agent, prepared, slot, writer).await,
             };
@@ -106,16 +106,16 @@ async fn drive(
     slot: RunSlot,
     writer: Arc<dyn JournalWriter>,
 ) -> Result<RunEnd> {
-    let Prepared { input, state, system, terms } = prepared;
+    let Prepared { input, state, system, options } = prepared;
     // Before anything is written: a run that is refused leaves nothing behind.
-    let table = agent.executor.table(&terms.tools, &agent.schema)?;
-    let begin = Beginning::of(agent, input, state, &terms, &slot, &*writer);
-    let beginning = slot.in_time(begin).await?;
-    if let Some(end) = resume::ended(&beginning, &terms) {
+    let table = agent.executor.table(&options.tools, &agent.schema)?;
+    let begin = StartState::of(agent, input, state, &options, &slot, &*writer);
+    let begun = slot.in_time(begin).await?;
+    if let Some(end) = resume::ended(&begun, &options) {
         return Ok(end);
     }
-    let (recording, journal) = (beginning.recording().cloned(), slot.journal.clone());
-    let job = assemble(agent, &terms, slot, beginning, writer, system, table)?;
+    let (recording, journal) = (begun.recording().cloned(), slot.journal.clone());
+    let job = assemble(agent, &options, slot, begun, writer, system, table)?;
     let _over = Over(job.driver.engine().log().clone());
     let end = agent.executor.execute(job).await;
     match recording {

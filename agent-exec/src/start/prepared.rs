@@ -19,12 +19,12 @@ pub(super) struct Prepared {
     pub(super) state: BTreeMap<String, Value>,
     /// The rendered system prompt, if the agent has a template for it.
     pub(super) system: Option<Result<String>>,
-    pub(super) terms: Arc<Terms>,
+    pub(super) options: Arc<RunOptions>,
 }
 
 /// Settings of the request, with the agent's defaults filled in; everything except the run's start
 /// state.
-pub(super) struct Terms {
+pub(super) struct RunOptions {
     pub(super) parent: Option<Parent>,
     pub(super) names_session: bool,
     pub(super) agent_id: Option<Arc<str>>,
@@ -54,7 +54,7 @@ impl Prepared {
             messages.extend(user);
         }
         state.extend(of_inputs);
-        let terms = Terms {
+        let options = RunOptions {
             parent: request.parent,
             names_session: request.session.is_some(),
             agent_id: request.agent_id,
@@ -76,11 +76,11 @@ impl Prepared {
             despite_newer: request.despite_newer,
             steps: request.steps,
         };
-        Ok(Self { input, state, system, terms: Arc::new(terms) })
+        Ok(Self { input, state, system, options: Arc::new(options) })
     }
 }
 
-impl Terms {
+impl RunOptions {
     pub(super) fn is_root(&self) -> bool {
         self.parent.is_none()
     }

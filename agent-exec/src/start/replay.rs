@@ -7,7 +7,7 @@ use agent_core::{
     journal::{JournalWriter, Recording, diff},
 };
 
-use super::{AgentParts, Beginning, RunSlot, beginning::Origin};
+use super::{AgentParts, RunSlot, StartState, start_state::Origin};
 
 /// Loads the requested (or newest) recording, and primes a scratch journal with the session's
 /// earlier entries.
@@ -16,7 +16,7 @@ pub(super) async fn begin(
     run: Option<&str>,
     slot: &RunSlot,
     writer: &dyn JournalWriter,
-) -> Result<Beginning> {
+) -> Result<StartState> {
     let nothing = || Error::config("there is nothing to replay: give the agent a store with store(..)");
     let journal = agent.journal.as_deref().ok_or_else(nothing)?;
     let recording = match run {
@@ -25,10 +25,10 @@ pub(super) async fn begin(
     };
     let (began, ids) = (recording.beginning(), recording.ids().clone());
     writer.append(began.past).await?;
-    let mut stands = Box::new(Checkpoint::new((*ids).clone(), agent.fingerprint.as_str()));
-    (stands.history, stands.step, stands.state) = (began.history, began.step, began.state);
-    (stands.globals, stands.answers) = (Some(began.before.globals), began.answers);
-    Ok(Beginning { stands, messages: began.messages, origin: Origin::Recording(Arc::new(recording)) })
+    let mut checkpoint = Box::new(Checkpoint::new((*ids).clone(), agent.fingerprint.as_str()));
+    (checkpoint.history, checkpoint.step, checkpoint.state) = (began.history, began.step, began.state);
+    (checkpoint.globals, checkpoint.answers) = (Some(began.before.globals), began.answers);
+    Ok(StartState { checkpoint, messages: began.messages, origin: Origin::Recording(Arc::new(recording)) })
 }
 
 /// Returns the replay's end if it matches the recording.

@@ -9,10 +9,10 @@ use agent_core::{
 };
 
 use super::{
-    AgentParts, Beginning, JournalSync, RunSlot, Terms,
+    AgentParts, JournalSync, RunOptions, RunSlot, StartState,
     anchor::anchor,
     answers::{accepted, used_before},
-    beginning::Origin,
+    start_state::Origin,
 };
 
 /// Returns the checkpoint of the session's newest run.
@@ -28,34 +28,34 @@ pub(super) async fn unfinished(agent: &AgentParts, slot: &RunSlot) -> Result<Che
 /// Adapts the checkpoint to this agent and adds the newly given answers.
 pub(super) async fn begin(
     agent: &AgentParts,
-    terms: &Terms,
+    options: &RunOptions,
     slot: &RunSlot,
     mut checkpoint: Box<Checkpoint>,
     given: BTreeMap<String, Answer>,
     writer: &dyn JournalWriter,
-) -> Result<Beginning> {
-    fit(agent, terms, &mut checkpoint)?;
+) -> Result<StartState> {
+    fit(agent, options, &mut checkpoint)?;
     checkpoint.fingerprint.clone_from(&agent.fingerprint);
     checkpoint.ids.worker.clone_from(&slot.ids.worker);
-    let journal = agent.journal.as_deref().filter(|_| terms.is_root());
+    let journal = agent.journal.as_deref().filter(|_| options.is_root());
     // Answers from the parent run were already checked at the root.
-    let given = match terms.is_root() {
+    let given = match options.is_root() {
         true => {
-            let clock = terms.resources.get::<Clock>().unwrap_or_default();
+            let clock = options.resources.get::<Clock>().unwrap_or_default();
             accepted(&checkpoint, given, clock.now()).map_err(|e| e.with_checkpoint((*checkpoint).clone()))?
         }
         false => given,
     };
     let sync = match journal {
         Some(journal) => {
-            let sync = JournalSync::of(journal, &checkpoint, terms.despite_newer).await;
+            let sync = JournalSync::of(journal, &checkpoint, options.despite_newer).await;
             // A checkpoint without a nonce looks up to date however often it is passed.
             let may_be_old = checkpoint.attempt.is_none() || sync.as_ref().is_err_and(|e| e.kind() == ErrorKind::Stale);
             if may_be_old && let Some(used) = used_before(journal, &checkpoint, &given).await? {
                 return Err(used.with_checkpoint(*checkpoint));
             }
             let sync = sync?;
-            anchor(&journal.index(&checkpoint.ids.session).await?, terms, writer).await?;
+            anchor(&journal.index(&checkpoint.ids.session).await?, options, writer).await?;
             sync
         }
         None => JournalSync::UpToDate,
@@ -63,17 +63,17 @@ pub(super) async fn begin(
     // The parent run may still hold answers to questions that were settled earlier.
     let asked = given.into_iter().filter(|(id, _)| checkpoint.questions.iter().any(|question| question.id == *id));
     checkpoint.answers.extend(asked.collect::<Vec<_>>());
-    Ok(Beginning { stands: checkpoint, messages: Vec::new(), origin: Origin::Checkpoint(sync) })
+    Ok(StartState { checkpoint, messages: Vec::new(), origin: Origin::Checkpoint(sync) })
 }
 
 /// Migrates the checkpoint of another agent, or refuses it.
-fn fit(agent: &AgentParts, terms: &Terms, checkpoint: &mut Checkpoint) -> Result<()> {
+fn fit(agent: &AgentParts, options: &RunOptions, checkpoint: &mut Checkpoint) -> Result<()> {
     if checkpoint.fingerprint == agent.fingerprint {
         return Ok(());
     }
     match &agent.migration {
         Some(migrate) => migrate(checkpoint),
-        None if terms.despite_changes => Ok(()),
+        None if options.despite_changes => Ok(()),
         None => {
             let changes = difference(&checkpoint.fingerprint, &agent.fingerprint);
             Err(Error::config(format!(
@@ -91,8 +91,8 @@ pub(crate) fn difference(then: &str, now: &str) -> String {
 }
 
 /// Returns the end of a child run that had already ended, for a parent run that did not receive it.
-pub(super) fn ended(beginning: &Beginning, terms: &Terms) -> Option<RunEnd> {
-    let checkpoint = Some(&*beginning.stands).filter(|_| beginning.is_resumed() && !terms.is_root())?;
+pub(super) fn ended(state: &StartState, options: &RunOptions) -> Option<RunEnd> {
+    let checkpoint = Some(&*state.checkpoint).filter(|_| state.is_resumed() && !options.is_root())?;
     let Phase::Ended(exit) = &checkpoint.phase else { return None };
     Some(RunEnd::Finished(Box::new(Finished::of(checkpoint, exit))))
 }

@@ -10,13 +10,13 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::{AgentParts, JournalSync, RunSlot, Terms, anchor::anchor, replay, resume};
+use super::{AgentParts, JournalSync, RunOptions, RunSlot, anchor::anchor, replay, resume};
 use crate::engine::Opened;
 
 /// Start state of a run.
-pub(super) struct Beginning {
+pub(super) struct StartState {
     /// State of the run before its first entry.
-    pub(super) stands: Box<Checkpoint>,
+    pub(super) checkpoint: Box<Checkpoint>,
     /// New messages of the run.
     pub(super) messages: Vec<Message>,
     pub(super) origin: Origin,
@@ -32,7 +32,7 @@ pub(super) enum Origin {
     Recording(Arc<Recording>),
 }
 
-impl Beginning {
+impl StartState {
     /// Returns the start state of a run with this input.
     ///
     /// # Errors
@@ -42,24 +42,24 @@ impl Beginning {
         agent: &AgentParts,
         input: RunInput,
         state: BTreeMap<String, Value>,
-        terms: &Terms,
+        options: &RunOptions,
         slot: &RunSlot,
         writer: &dyn JournalWriter,
     ) -> Result<Self> {
         match input {
             RunInput::Messages(messages) => {
-                let mut stands = Box::new(Checkpoint::new((*slot.ids).clone(), agent.fingerprint.as_str()));
-                stands.state = state;
-                Self { stands, messages, origin: Origin::Request }.after_past(agent, terms, slot, writer).await
+                let mut checkpoint = Box::new(Checkpoint::new((*slot.ids).clone(), agent.fingerprint.as_str()));
+                checkpoint.state = state;
+                Self { checkpoint, messages, origin: Origin::Request }.after_past(agent, options, slot, writer).await
             }
             RunInput::Resume { checkpoint, answers } => {
-                resume::begin(agent, terms, slot, checkpoint, answers, writer).await
+                resume::begin(agent, options, slot, checkpoint, answers, writer).await
             }
             RunInput::Recover { answers } => {
                 let checkpoint = Box::new(resume::unfinished(agent, slot).await?);
-                resume::begin(agent, terms, slot, checkpoint, answers, writer).await
+                resume::begin(agent, options, slot, checkpoint, answers, writer).await
             }
-            RunInput::Replay => replay::begin(agent, terms.run_id.as_deref(), slot, writer).await,
+            RunInput::Replay => replay::begin(agent, options.run_id.as_deref(), slot, writer).await,
             _ => Err(Error::config("this release does not know that kind of run input")),
         }
     }
@@ -68,25 +68,25 @@ impl Beginning {
     async fn after_past(
         mut self,
         agent: &AgentParts,
-        terms: &Terms,
+        options: &RunOptions,
         slot: &RunSlot,
         writer: &dyn JournalWriter,
     ) -> Result<Self> {
-        if let Some(parent) = &terms.parent {
-            if let Some(copied) = &terms.history {
-                self.stands.history = copied.clone();
-            } else if let Some(recalled) = &terms.agent_id {
+        if let Some(parent) = &options.parent {
+            if let Some(copied) = &options.history {
+                self.checkpoint.history = copied.clone();
+            } else if let Some(recalled) = &options.agent_id {
                 let log = parent.cx.engine().log();
-                self.stands.history = log.look_at_session(|index| index.history(recalled)).await?;
+                self.checkpoint.history = log.look_at_session(|index| index.history(recalled)).await?;
             }
             return Ok(self);
         }
         // Only a named session in a configured store can have a history.
-        let engine_keeps_it = terms.steps.as_ref().is_some_and(|steps| steps.engine().journal().is_some());
-        if (agent.journal.is_none() && !engine_keeps_it) || !terms.names_session {
+        let engine_keeps_it = options.steps.as_ref().is_some_and(|steps| steps.engine().journal().is_some());
+        if (agent.journal.is_none() && !engine_keeps_it) || !options.names_session {
             return Ok(self);
         }
-        if terms.run_id.is_some() {
+        if options.run_id.is_some() {
             refuse_again(slot).await?;
         }
         let index = slot.journal.index(&slot.ids.session).await?;
@@ -98,13 +98,13 @@ impl Beginning {
             None => false,
         };
         if is_open
-            && terms.when_waiting == WhenWaiting::Reject
+            && options.when_waiting == WhenWaiting::Reject
             && let Some(refusal) = waiting(slot).await?
         {
             return Err(refusal);
         }
-        anchor(&index, terms, writer).await?;
-        (self.stands.history, self.stands.globals) = (kept.history, Some(kept.globals));
+        anchor(&index, options, writer).await?;
+        (self.checkpoint.history, self.checkpoint.globals) = (kept.history, Some(kept.globals));
         Ok(self)
     }
 
@@ -125,31 +125,31 @@ impl Beginning {
     pub(super) fn record(&self, log: &RunLog, ids: &Arc<RunIds>, copied: Option<&History>) {
         match &self.origin {
             Origin::Checkpoint(sync) => {
-                log.adopt(&self.stands);
-                sync.record(log, &self.stands);
+                log.adopt(&self.checkpoint);
+                sync.record(log, &self.checkpoint);
                 return self.record_resumed(log, ids);
             }
             Origin::Recording(recording) => log.replay(recording),
             Origin::Request => {}
         }
-        log.seed(self.stands.history.clone());
+        log.seed(self.checkpoint.history.clone());
         self.record_started(log, ids, copied);
     }
 
     fn record_started(&self, log: &RunLog, ids: &Arc<RunIds>, copied: Option<&History>) {
-        log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: self.stands.fingerprint.clone() });
+        log.record(EntryBody::RunStarted { ids: ids.clone(), fingerprint: self.checkpoint.fingerprint.clone() });
         if let Some(history) = copied.filter(|_| ids.depth > 0) {
             log.record(EntryBody::HistoryReplaced { reason: "forked".into(), before: 0, history: history.clone() });
         }
-        if !self.stands.state.is_empty() {
-            log.record(EntryBody::StateChanged { state: self.stands.state.clone(), globals: BTreeMap::new() });
+        if !self.checkpoint.state.is_empty() {
+            log.record(EntryBody::StateChanged { state: self.checkpoint.state.clone(), globals: BTreeMap::new() });
         }
     }
 
     fn record_resumed(&self, log: &RunLog, ids: &Arc<RunIds>) {
         log.record(EntryBody::RunResumed { ids: ids.clone(), attempt: log.attempt().to_string() });
-        for question in &self.stands.questions {
-            if let Some(answer) = self.stands.answers.get(&question.id) {
+        for question in &self.checkpoint.questions {
+            if let Some(answer) = self.checkpoint.answers.get(&question.id) {
                 log.record(EntryBody::answered(&question.id, answer));
             }
         }
