@@ -108,8 +108,8 @@ impl RunHandle {
     /// Subscribes to the tree's events after the position `after`, for clients that lost their
     /// connection. `began` is the entry of the session with which the run started, perhaps in an
     /// earlier attempt, whose events are included too. Chunks and other transient events are
-    /// included as far as they are still buffered: the newest 1,024 items, if the run has had a
-    /// reader all the time.
+    /// included as far as they are still buffered: at most the newest 1,024 items, and only those
+    /// that some reader has not read yet. If the client was the only reader, none are.
     pub fn events_after(&self, began: u64, after: Position) -> EventStream {
         self.hub.subscribe_after(began, after)
     }
