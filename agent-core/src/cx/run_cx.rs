@@ -344,13 +344,13 @@ impl RunCx {
     /// one. In `before_agent` the question is about the run: it is asked once, regardless of the
     /// step at which the run resumes.
     ///
-    /// In a tool or a tool hook, use [`ToolRequest::ask`](crate::ToolRequest::ask): its question
-    /// belongs to the call.
+    /// In a tool or a hook of a tool call, use [`ToolRequest::ask`](crate::ToolRequest::ask), whose
+    /// question belongs to the call: this method fails there.
     ///
     /// # Errors
     /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer;
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) if the answer does not have the form of
-    /// `T`.
+    /// `T`; [`Middleware`](crate::ErrorKind::Middleware) in a tool or a hook of a tool call.
     pub fn ask<T: DeserializeOwned>(&self, kind: &str, payload: Value) -> Result<T> {
         self.ask_with(Ask::new(kind, payload))?.parse()
     }
@@ -361,6 +361,12 @@ impl RunCx {
     /// [`Interrupted`](crate::ErrorKind::Interrupted) while there is no answer;
     /// [`Timeout`](crate::ErrorKind::Timeout) if the question has expired and has no default.
     pub fn ask_with(&self, ask: Ask) -> Result<Answer> {
+        if let Some(call) = self.1.call() {
+            return Err(Error::new(
+                ErrorKind::Middleware,
+                format!("a question about the call '{call}' must be asked with ToolRequest::ask, not with RunCx::ask"),
+            ));
+        }
         let step = self.scope_step();
         self.ask_at(&format!("step-{step}"), step, &Value::Null, ask)
     }

@@ -468,3 +468,19 @@ async fn a_hook_that_changes_the_end_of_a_suspended_run_into_an_error_leaves_the
     assert_eq!(ids(&checkpoint), ["1/input"]);
     assert_eq!(go_on(build(), checkpoint, [("1/input", json!("Ada"))]).await.expect("goes on").answer, "done");
 }
+
+#[tokio::test]
+async fn a_question_of_the_run_in_a_tool_or_in_a_hook_of_its_call_is_refused_with_the_method_to_use() {
+    let call = || ScriptedModel::new([Turn::call("1", "t", json!({})), Turn::text("done")]);
+    let in_tool = tool("t", |req: ToolRequest| async move {
+        req.cx.ask::<bool>("may", json!({})).map(|may| ToolOutput::text(may.to_string()))
+    });
+    let in_tool = Agent::builder("a", call()).tool(in_tool);
+    let in_hook = hooks::before_tool(|cx, _| cx.ask::<bool>("may", json!({})).map(|_| Flow::Continue));
+    let in_hook = Agent::builder("a", call()).tool(noted("t", &Log::default())).middleware(in_hook);
+    for builder in [in_tool, in_hook] {
+        let error = builder.build().expect("builds").run("go").await.expect_err("it would be the wrong question");
+        assert_eq!(error.kind(), ErrorKind::Middleware);
+        assert!(error.message().contains("call '1' must be asked with ToolRequest::ask"), "{error}");
+    }
+}
