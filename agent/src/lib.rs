@@ -99,6 +99,7 @@ mod guide {
     document! {
         index: "index",
         start: "start",
+        cookbook: "cookbook",
         errors: "errors",
         code_mode: "guide/code-mode",
         compaction: "guide/compaction",

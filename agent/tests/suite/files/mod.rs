@@ -1,6 +1,7 @@
 //! Agents as files: what is wrong is said where it is, every key acts, and what is written is read again.
 
 mod bad_input;
+mod cookbook;
 mod examples;
 mod keys;
 mod live;
