@@ -64,7 +64,7 @@ pub enum TeamChange {
     },
     /// A task was created or changed.
     Task {
-        /// The task as it is now.
+        /// The changed task.
         task: Box<Task>,
         /// Author of the change.
         by: Actor,
@@ -158,7 +158,7 @@ impl TeamChange {
     }
 }
 
-/// What a watcher receives: a change, or the events of a turn that began.
+/// Item for a watcher: a change, or the events of a turn that began.
 enum News {
     Change(TeamChange),
     Turn(Arc<str>, EventStream),

@@ -5,12 +5,12 @@
 //! * [`TeamRun`] is a run: a future of its end and a stream of [`TeamEvent`]s, with a [`TeamHandle`].
 //! * [`TeamSession`] observes a team, sends messages to its members and answers their questions, from any
 //!   process.
+//! * [`pattern`] has small compositions of agents: sequence, parallel, router, map-reduce, debate, and more.
 //! * [`TeamState`] is the fold of the team's journal: members, [`Board`], messages.
 //!
 //! The crate uses only the public API of `agent-exec`: each turn of a member is a run of its agent.
 
 mod board;
-mod builder;
 mod command;
 mod driver;
 mod end;
@@ -19,6 +19,7 @@ mod log;
 mod mail;
 mod member;
 mod parts;
+pub mod pattern;
 mod refusal;
 mod request;
 mod run;
@@ -30,7 +31,6 @@ mod tools;
 
 pub use self::{
     board::{Board, Claim, Task, TaskStatus},
-    builder::TeamBuilder,
     end::{MemberInfo, TeamEnd, TeamEndReason, TeamQuestion},
     event::{TeamChange, TeamEvent, TeamEventKind, TeamEvents},
     mail::{Actor, TeamMessage},
@@ -40,5 +40,5 @@ pub use self::{
     run::{TeamHandle, TeamRun},
     session::TeamSession,
     state::TeamState,
-    team::Team,
+    team::{Team, TeamBuilder},
 };

@@ -11,7 +11,7 @@ use agent_exec::Agent;
 
 use crate::{event::Watchers, log::TeamLog, member::LEADER, settings::Settings};
 
-/// What a [`Team`](crate::Team) consists of.
+/// Agents, settings and store of a [`Team`](crate::Team).
 pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
     pub(crate) leader: Agent,

@@ -135,6 +135,7 @@ mod guide {
         sandbox: "guide/sandbox",
         sessions: "guide/sessions",
         structured: "guide/structured",
+        teams: "guide/teams",
         telemetry: "guide/telemetry",
         testing: "guide/testing",
         threat_model: "guide/threat-model",

@@ -42,7 +42,7 @@ impl Control {
 /// A member, the run of its turn, and the outcome.
 type Ended = (Arc<str>, Arc<str>, TurnOutcome);
 
-/// What happened to a run that waits.
+/// Event that resumes a run.
 enum Wake {
     Turn(Ended),
     /// Entries may have been appended, or a timer may be due.

@@ -39,7 +39,7 @@ pub(super) enum TurnOutcome {
     Left,
 }
 
-/// What the member's session says about the run of a turn.
+/// State of a turn's run according to the member's session.
 struct Found {
     record: Option<RunRecord>,
     /// The run's checkpoint, if it can be resumed.

@@ -1,4 +1,5 @@
 //! The state machine of a team, without a journal.
+// Over 500 lines: one world, and the claims about it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -452,7 +453,7 @@ fn command(step: &Step, ids: &Ids) -> Option<(Actor, Command)> {
     })
 }
 
-/// What was sent to each recipient and what was delivered to it: numbers of messages.
+/// Numbers of the messages that were sent to each recipient, and of those delivered to it.
 #[derive(Default)]
 struct Mail {
     sent: BTreeMap<Arc<str>, Vec<u64>>,

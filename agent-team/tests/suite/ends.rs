@@ -1,4 +1,4 @@
-//! How runs end.
+//! Ends of runs.
 
 use std::time::Duration;
 

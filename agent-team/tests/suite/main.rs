@@ -3,6 +3,7 @@
 mod common;
 mod control;
 mod ends;
+mod patterns;
 mod questions;
 mod recovery;
 mod running;

@@ -87,7 +87,7 @@ pub(crate) fn team(store: impl Journal, effects: &Effects) -> Team {
         .expect("builds")
 }
 
-/// What must be the same however often the team's process died.
+/// Facts that are equal however often the team's process died.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Course {
     end: (String, String),

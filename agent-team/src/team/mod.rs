@@ -1,4 +1,6 @@
-//! [`Team`].
+//! [`Team`] and its builder.
+
+mod builder;
 
 use std::{
     fmt,
@@ -10,9 +12,8 @@ use agent_core::{Error, Journal, Result};
 use agent_exec::Agent;
 use tower::Service;
 
-use crate::{
-    builder::TeamBuilder, end::TeamEnd, parts::Parts, request::TeamRequest, run::TeamRun, session::TeamSession,
-};
+pub use self::builder::TeamBuilder;
+use crate::{end::TeamEnd, parts::Parts, request::TeamRequest, run::TeamRun, session::TeamSession};
 
 /// A team: a leader and the roles that it can spawn, with a task board and mailboxes. Cheap to clone.
 /// Implements `tower::Service`.

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use agent_core::{Budget, Caps, Error, Journal, MemoryJournal, Result, run::Clock};
 use agent_exec::Agent;
 
-use crate::{member::LEADER, parts::Parts, settings::Settings, team::Team, tools::TeamTool};
+use super::Team;
+use crate::{member::LEADER, parts::Parts, settings::Settings, tools::TeamTool};
 
 /// Builder of a [`Team`]; [`build`](Self::build) checks the settings.
 #[derive(Clone)]
