@@ -1,6 +1,9 @@
 //! Renewal of leases.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use agent_core::Result;
 use tokio::{
@@ -51,7 +54,8 @@ impl Renewer {
                 return;
             }
             let began = Instant::now();
-            let held = self.renew(heartbeat).await;
+            let wanted: Vec<_> = asked.iter().map(|(epoch, _)| *epoch).collect();
+            let held = self.renew(&wanted, heartbeat).await;
             // A failure is repeated soon.
             next = began + if held.is_some() { heartbeat } else { heartbeat / 4 };
             for (epoch, reply) in asked {
@@ -61,8 +65,9 @@ impl Renewer {
         }
     }
 
-    /// Renews all leases and returns those still held, or `None` if unknown.
-    async fn renew(&mut self, within: Duration) -> Option<BTreeSet<i64>> {
+    /// Renews all leases and returns those that were renewed, or `None` if unknown. Waits for the
+    /// locks of the `wanted` ones only.
+    async fn renew(&mut self, wanted: &[i64], within: Duration) -> Option<BTreeSet<i64>> {
         let (leases, seconds) = (self.leases.all(), self.writing.lease_ttl.as_secs_f64());
         if leases.is_empty() {
             return Some(BTreeSet::new());
@@ -74,14 +79,28 @@ impl Renewer {
                 None => self.location.connect().await?,
             };
             let rows = db.statements.renew.rows(&db.client, &[&leases, &seconds]).await.map_err(|e| store_error(&e))?;
+            let mut found: BTreeMap<i64, bool> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+            let locked: Vec<_> = wanted.iter().copied().filter(|epoch| found.get(epoch) == Some(&false)).collect();
+            if !locked.is_empty() {
+                let renewing = db.statements.renew_locked.rows(&db.client, &[&locked, &seconds]).await;
+                let rows = renewing.map_err(|e| store_error(&e))?;
+                found.retain(|epoch, _| !locked.contains(epoch));
+                found.extend(rows.iter().map(|row| (row.get::<_, i64>(0), row.get::<_, bool>(1))));
+            }
             self.db = Some(db); // a connection that failed, or did not answer in time, is closed
-            Ok(rows)
+            Ok(found)
         };
         match timeout(within, renewing).await.unwrap_or_else(|_| Err(lost_connection())) {
-            Ok(rows) => {
-                let held: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
-                leases.into_iter().for_each(|epoch| self.leases.renewed(epoch, asked, held.contains(&epoch)));
-                Some(held)
+            Ok(found) => {
+                for epoch in leases {
+                    match found.get(&epoch) {
+                        Some(true) => self.leases.renewed(epoch, asked, true),
+                        // Its append is in progress: the next renewal tries again.
+                        Some(false) => {}
+                        None => self.leases.renewed(epoch, asked, false),
+                    }
+                }
+                Some(found.into_iter().filter(|(_, renewed)| *renewed).map(|(epoch, _)| epoch).collect())
             }
             // No lease is lost yet, and no append can go wrong: every append checks its lease.
             Err(e) => {

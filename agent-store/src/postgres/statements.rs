@@ -17,10 +17,21 @@ SET epoch = excluded.epoch, holder = excluded.holder, expires = excluded.expires
 WHERE lease.expires <= clock_timestamp()
 RETURNING epoch";
 
-/// Renews leases and returns those that are still held.
+/// Renews leases, except those that a transaction has locked: an append holds the lock of its own.
+/// Returns those that exist, and whether each was renewed.
 const RENEW: &str = "
+WITH free AS (
+    SELECT epoch FROM {schema}.lease WHERE epoch = ANY($1) FOR UPDATE SKIP LOCKED
+), renewed AS (
+    UPDATE {schema}.lease SET expires = clock_timestamp() + $2::float8 * interval '1 second'
+    WHERE epoch IN (SELECT epoch FROM free) RETURNING epoch
+)
+SELECT epoch, epoch IN (SELECT epoch FROM renewed) FROM {schema}.lease WHERE epoch = ANY($1)";
+
+/// Renews leases, once their locks are released, and returns those that are still held.
+const RENEW_LOCKED: &str = "
 UPDATE {schema}.lease SET expires = clock_timestamp() + $2::float8 * interval '1 second' WHERE epoch = ANY($1)
-RETURNING epoch";
+RETURNING epoch, true";
 
 const RELEASE: &str = "DELETE FROM {schema}.lease WHERE epoch = $1 RETURNING epoch";
 
@@ -127,6 +138,7 @@ SELECT name FROM {schema}.session WHERE name > $1 AND name >= $2 AND name < $3 O
 pub(super) struct Statements {
     pub(super) open: Query,
     pub(super) renew: Query,
+    pub(super) renew_locked: Query,
     pub(super) release: Query,
     pub(super) keep: Query,
     pub(super) append: Query,
@@ -150,6 +162,7 @@ impl Statements {
         Self {
             open: query(OPEN, const { &[Type::BYTEA, Type::BYTEA, Type::TEXT, Type::FLOAT8] }),
             renew: query(RENEW, const { &[Type::INT8_ARRAY, Type::FLOAT8] }),
+            renew_locked: query(RENEW_LOCKED, const { &[Type::INT8_ARRAY, Type::FLOAT8] }),
             release: query(RELEASE, const { &[Type::INT8] }),
             keep: query(KEEP, const { &[Type::INT8, Type::BYTEA_ARRAY, Type::TEXT_ARRAY] }),
             append: query(APPEND, APPENDED),

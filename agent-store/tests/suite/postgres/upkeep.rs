@@ -86,6 +86,29 @@ async fn a_migration_does_not_wait_for_locks_for_long() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_are_renewed_while_an_append_waits_for_a_lock() {
+    let Some(place) = Place::new() else { return };
+    let ttl = Duration::from_secs(4);
+    let journal = place.builder().lease_ttl(ttl).connect().await.expect("connects");
+    let (held, waits) =
+        (journal.open("held", "a").await.expect("is free"), journal.open("waits", "a").await.expect("is free"));
+    append(&*waits, &["1"]).await;
+    let other = place.client().await;
+    other.batch_execute("BEGIN; SELECT FROM session WHERE name = 'waits' FOR UPDATE").await.expect("locks");
+    let appending = tokio::spawn(async move { waits.append(vec![super::heard("2")]).await });
+    let renewed = "SELECT count(*) FROM lease WHERE session = 'held' AND expires > clock_timestamp()";
+    // The server's clock cannot be paused.
+    let until = std::time::Instant::now() + ttl + ttl / 2;
+    while std::time::Instant::now() < until {
+        assert_eq!(place.count(renewed).await, 1, "the lease expired");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    other.batch_execute("COMMIT").await.expect("makes way");
+    drop(appending.await.expect("ends"));
+    append(&*held, &["1"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_are_deleted_at_once_leave_no_content_that_they_shared() {
     let Some(place) = Place::new() else { return };
     let journal = place.open().await;
