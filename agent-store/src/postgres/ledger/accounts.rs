@@ -6,11 +6,12 @@ use agent_core::{
     Caps, Result,
     budget::{Amounts, Balance},
 };
+use futures::join;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
-use tokio_postgres::{Client, Error, IsolationLevel, Row, types::Type};
+use tokio_postgres::{Client, Error, Row, types::Type};
 
 use crate::{
     amounts::{columns, from_columns},
@@ -50,17 +51,7 @@ ON CONFLICT (name) DO UPDATE SET
     tokens = account.tokens + excluded.tokens, cost = account.cost + excluded.cost,
     model_calls = account.model_calls + excluded.model_calls, tool_calls = account.tool_calls + excluded.tool_calls";
 
-/// Settled and reserved amounts.
-const BALANCE: &str = "
-SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
-       coalesce(sum(tool_calls), 0)::int8
-FROM {schema}.account WHERE name = $1
-UNION ALL
-SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
-       coalesce(sum(tool_calls), 0)::int8
-FROM {schema}.reservation WHERE account = $1";
-
-/// Like [`BALANCE`], without a lock: the expired reservations of dead processes count as settled.
+/// Settled and reserved amounts; the expired reservations of dead processes count as settled.
 const LOOK: &str = "
 SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(sum(model_calls), 0)::int8,
        coalesce(sum(tool_calls), 0)::int8
@@ -75,9 +66,24 @@ SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(su
        coalesce(sum(tool_calls), 0)::int8
 FROM {schema}.reservation WHERE account = $1 AND dead_at >= clock_timestamp()";
 
+/// Reserves, unless the settled and reserved amounts then exceed a cap; null caps are unlimited, and
+/// amounts of zero are not checked. Returns the id.
 const RESERVE: &str = "
 INSERT INTO {schema}.reservation (account, tokens, cost, model_calls, tool_calls, dead_at)
-VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second')
+SELECT $1, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second'
+FROM (
+    SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0) AS cost,
+           coalesce(sum(model_calls), 0) AS model_calls, coalesce(sum(tool_calls), 0) AS tool_calls
+    FROM (
+        SELECT tokens, cost, model_calls, tool_calls FROM {schema}.account WHERE name = $1
+        UNION ALL
+        SELECT tokens, cost, model_calls, tool_calls FROM {schema}.reservation WHERE account = $1
+    ) AS counted
+) AS used
+WHERE ($2::int8 = 0 OR $7::int8 IS NULL OR used.tokens + $2 <= $7)
+  AND ($3::int8 = 0 OR $8::int8 IS NULL OR used.cost + $3 <= $8)
+  AND ($4::int8 = 0 OR $9::int8 IS NULL OR used.model_calls + $4 <= $9)
+  AND ($5::int8 = 0 OR $10::int8 IS NULL OR used.tool_calls + $5 <= $10)
 RETURNING id";
 
 /// Ends a reservation, if it exists, and books the usage.
@@ -133,7 +139,6 @@ struct Statements {
     lock: Query,
     bury: Query,
     balance: Query,
-    look: Query,
     reserve: Query,
     settle: Query,
     renew: Query,
@@ -146,29 +151,18 @@ impl Statements {
         let millis = |time: Duration| time.as_millis().to_string();
         let settings = SETTINGS.replace("{patience}", &millis(patience));
         let query = |text: &str, types: &'static [Type]| Query::new(location.sql(text), types);
+        const I: Type = Type::INT8;
         let account = const { &[Type::TEXT] };
         Self {
             settings: settings.replace("{silence}", &millis(patience * 3 / 4)),
             lock: query(LOCK, account),
             bury: query(BURY, account),
-            balance: query(BALANCE, account),
-            look: query(LOOK, account),
-            reserve: query(
-                RESERVE,
-                const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::FLOAT8] },
-            ),
+            balance: query(LOOK, account),
+            reserve: query(RESERVE, const { &[Type::TEXT, I, I, I, I, Type::FLOAT8, I, I, I, I] }),
             settle: query(SETTLE, const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::INT8] }),
             renew: query(RENEW, const { &[Type::INT8_ARRAY, Type::FLOAT8] }),
             forget: query(FORGET, const { &[Type::TEXT, Type::TEXT] }),
         }
-    }
-
-    /// Returns the balance, after settling expired reservations. Locks the account until the
-    /// transaction ends.
-    async fn balance(&self, client: &Client, account: &str) -> Result<Balance, Error> {
-        self.lock.rows(client, &[&account]).await?;
-        self.bury.rows(client, &[&account]).await?;
-        of_rows(&self.balance.rows(client, &[&account]).await?)
     }
 }
 
@@ -218,7 +212,7 @@ impl Accounts {
         let (patience, statements) = (self.dead_after, self.statements.clone());
         for is_last in [false, true] {
             let client = self.client().await?;
-            let read = async { of_rows(&statements.look.rows(client, &[&account]).await?) };
+            let read = async { of_rows(&statements.balance.rows(client, &[&account]).await?) };
             match timeout(patience, read).await {
                 Ok(Ok(balance)) => return Ok(balance),
                 Ok(Err(e)) if is_last || !is_fatal(&e) => return Err(store_error(&e)),
@@ -233,16 +227,26 @@ impl Accounts {
 
     async fn reserve(&mut self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
         let seconds = self.dead_after.as_secs_f64();
-        let id = self.change(async |statements, client| {
-            let Balance { settled, reserved, .. } = statements.balance(client, account).await?;
-            if caps.refusal(settled.plus(reserved), wanted).is_some() {
-                return Ok(None);
-            }
-            let [tokens, cost, model_calls, tool_calls] = columns(wanted);
-            let wanted: [Parameter<'_>; 6] = [&account, &tokens, &cost, &model_calls, &tool_calls, &seconds];
-            statements.reserve.number(client, &wanted).await
-        });
-        let id = id.await?;
+        let cap = |cap: Option<u64>| cap.map(|cap| i64::try_from(cap).unwrap_or(i64::MAX));
+        let caps = [caps.tokens, caps.cost, caps.model_calls, caps.tool_calls].map(cap);
+        let [tokens, cost, model_calls, tool_calls] = columns(wanted);
+        let reserve = async |statements: &Statements, client: &Client| {
+            let [of_tokens, of_cost, of_model_calls, of_tool_calls] = &caps;
+            let amounts: [Parameter<'_>; 6] = [&account, &tokens, &cost, &model_calls, &tool_calls, &seconds];
+            let caps: [Parameter<'_>; 4] = [of_tokens, of_cost, of_model_calls, of_tool_calls];
+            let values: Vec<_> = amounts.into_iter().chain(caps).collect();
+            // A statement sees what was committed before it began: the balance is read after the lock
+            // is held.
+            let named: [Parameter<'_>; 1] = [&account];
+            let (locked, buried, reserved) = join!(
+                statements.lock.rows(client, &named),
+                statements.bury.rows(client, &named),
+                statements.reserve.number(client, &values),
+            );
+            locked.and(buried)?;
+            reserved
+        };
+        let id = self.change(reserve).await?;
         self.held.extend(id);
         Ok(id.map(i64::cast_unsigned))
     }
@@ -279,18 +283,20 @@ impl Accounts {
     }
 
     /// Runs work in one transaction at isolation level READ COMMITTED, whatever the database's
-    /// default: a snapshot of the account from before the lock would allow double spending.
+    /// default: a snapshot of the account from before the lock would allow double spending. The work
+    /// sends all its statements when it is first polled, so that everything is one round trip.
     async fn change<T>(&mut self, work: impl AsyncFn(&Statements, &Client) -> Result<T, Error>) -> Result<T> {
         const TRIES: u32 = 5;
         let (patience, statements) = (self.dead_after, self.statements.clone());
+        let begin = format!("BEGIN ISOLATION LEVEL READ COMMITTED; {}", statements.settings);
         for attempt in 1.. {
-            let client = self.client().await?;
+            let client: &Client = self.client().await?;
             let done = timeout(patience, async {
-                let begin = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
-                let transaction = begin.start().await?;
-                transaction.batch_execute(&statements.settings).await?;
-                let done = work(&statements, transaction.client()).await?;
-                transaction.commit().await.map(|()| done)
+                let (begun, done, committed) =
+                    join!(client.batch_execute(&begin), work(&statements, client), client.batch_execute("COMMIT"));
+                begun?;
+                let done = done?;
+                committed.map(|()| done)
             });
             match done.await {
                 Ok(Ok(done)) => return Ok(done),
