@@ -316,7 +316,6 @@ fn property_keys(schemas: &[(String, Value)]) -> Option<String> {
 pub(super) fn messages(body: &Value) -> Vec<String> {
     let mut broken: Vec<_> = claude_ids(&messages_calls(body)).into_iter().flatten().collect();
     broken.extend(property_keys(&named(&body["tools"], "/name", "/input_schema")));
-    broken.extend(rule(roles(body).first() == Some(&"user"), "the first message is not the user's"));
     for message in items(body, "/messages") {
         let blocks = items(message, "/content");
         let texts: Vec<_> = blocks.iter().filter(|block| block["type"] == "text").map(|b| text(b, "/text")).collect();
@@ -334,8 +333,6 @@ pub(super) fn converse(body: &Value) -> Vec<String> {
     let has_tools = !items(body, "/toolConfig/tools").is_empty();
     broken.extend(rule(calls.is_empty() || has_tools, "a conversation with calls offers no tools"));
     broken.extend(rule(roles(body).first() == Some(&"user"), "the first message is not the user's"));
-    let alternate = roles(body).windows(2).all(|pair| pair[0] != pair[1]);
-    broken.extend(rule(alternate, "two messages of one role follow each other"));
     for message in items(body, "/messages") {
         let blocks = items(message, "/content");
         let texts = blocks.iter().filter_map(|block| block["text"].as_str());
@@ -377,10 +374,6 @@ pub(super) fn gemini_calls(body: &Value) -> Vec<Call> {
 pub(super) fn gemini(body: &Value) -> Vec<String> {
     let contents = items(body, "/contents");
     let mut broken = Vec::new();
-    broken.extend(rule(
-        contents.first().is_some_and(|first| first["role"] == "user"),
-        "the first content is not the user's",
-    ));
     broken.extend(rule(contents.iter().all(|content| !items(content, "/parts").is_empty()), "a content is empty"));
     let mut refers = false;
     for part in contents.iter().flat_map(|content| items(content, "/parts")) {

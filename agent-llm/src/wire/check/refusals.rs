@@ -18,11 +18,11 @@ pub(in crate::wire) struct Learned {
 type Kind = fn(&str, &mut Rules) -> Option<String>;
 
 /// Kinds of refusals that last, the most specific first.
-const LASTING: [Kind; 10] =
-    [id_length, id_alphabet, id_unique, blank, order, tools, reasoning, image_count, no_images, schema];
+const LASTING: [Kind; 9] = [id_length, id_alphabet, id_unique, blank, order, tools, reasoning, image_count, schema];
 
-/// Kinds of refusals of one request's content.
-const OF_REQUEST: [Kind; 1] = [bad_image];
+/// Kinds of refusals of one request's content. A model that takes no images is among them: a message
+/// that quotes a conversation must not take the images from all others.
+const OF_REQUEST: [Kind; 2] = [no_images, bad_image];
 
 impl Rules {
     /// Returns the rules with the one that the refusal points to; `None` if it points to no known
@@ -108,6 +108,10 @@ fn order(said: &str, rules: &mut Rules) -> Option<String> {
         rules.turns.alternate = true;
         return Some("messages of user and assistant that alternate".into());
     }
+    if has_any(said, &["start with a user message", "first message must use", "immediately after a user turn"]) {
+        rules.turns.user_first = true;
+        return Some("a user message first".into());
+    }
     let is_known = said.contains("unexpected role") && said.contains("after role 'tool'");
     if !is_known {
         return None;
@@ -156,7 +160,7 @@ fn no_images(said: &str, rules: &mut Rules) -> Option<String> {
         return None;
     }
     rules.media.images = &[];
-    Some("no images".into())
+    Some("no images in this request".into())
 }
 
 fn bad_image(said: &str, rules: &mut Rules) -> Option<String> {

@@ -55,6 +55,8 @@ pub(in crate::wire) struct TurnRules {
     pub(super) blanks: Blanks,
     /// User and assistant messages must alternate.
     pub(super) alternate: bool,
+    /// The first message must be a user's.
+    pub(super) user_first: bool,
     /// An answer is required between results and the next user message.
     pub(in crate::wire) answer_after_results: bool,
     /// A conversation with calls requires tools on offer.
@@ -107,6 +109,7 @@ const ANY: Rules = Rules {
     turns: TurnRules {
         blanks: Blanks::Taken,
         alternate: false,
+        user_first: false,
         answer_after_results: false,
         tools_with_calls: false,
         reasoning: Reasoning::NotRequired,
@@ -189,6 +192,8 @@ impl Rules {
         rules.ids = IdRule { length: Length::Most(64), plain: true, own: false, unique: true };
         // "The text field in the ContentBlock object is blank" (2026-08).
         rules.turns.blanks = Blanks::Refused;
+        // "A conversation must start with a user message" (2026-06). Anthropic's own API accepts any.
+        rules.turns.user_first = true;
         // "The toolConfig field must be defined when using toolUse and toolResult content blocks."
         // (2026-07).
         rules.turns.tools_with_calls = true;

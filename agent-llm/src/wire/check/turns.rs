@@ -39,10 +39,13 @@ fn is_blank(block: &Block) -> bool {
     matches!(block, Block::Text(text) if text.text.trim().is_empty() && text.citations.is_empty())
 }
 
-/// Establishes the order of roles that the provider requires: merges consecutive user messages, and
-/// inserts an answer between results and the next user message.
+/// Establishes the order of roles that the provider requires: begins with a user message, merges
+/// consecutive user messages, and inserts an answer between results and the next user message.
 pub(super) fn pair(messages: &mut Messages<'_>, rules: &Rules) {
     let role = |at: usize, messages: &Messages<'_>| messages.get(at).map(Message::role);
+    if rules.turns.user_first && role(0, messages) == Some("assistant") {
+        messages.all_mut().insert(0, Message::user(EMPTY));
+    }
     let mut at = 1;
     while at < messages.len() {
         match (role(at - 1, messages), role(at, messages)) {
