@@ -46,6 +46,8 @@ struct RecordedCall {
     globals: BTreeMap<String, Option<Value>>,
     /// Entries of the child runs, which are not driven again.
     descendants: Vec<Entry>,
+    /// Reason of a stop that was requested before the call ended.
+    stop: Option<String>,
 }
 
 /// A sub-agent that a hook started.
@@ -74,6 +76,7 @@ impl RecordedCall {
         kept.globals = self.globals.into_iter().map(value).collect();
         kept.state = self.state.into_iter().map(|(name, v)| value((name, Some(v)))).collect();
         kept.descendants = self.descendants;
+        kept.stop = self.stop;
         kept
     }
 }
@@ -135,7 +138,7 @@ impl RunTape {
             of_hooks: Vec::new(),
         };
         let (mut step, mut newest, mut started) = (0, None, HashMap::<Arc<str>, StartedBy>::new());
-        let mut side_usage = Usage::default();
+        let (mut side_usage, mut stop) = (Usage::default(), None);
         for entry in &recording.entries {
             if entry.run != tape.run {
                 tape.take_descendant(entry, &mut started);
@@ -168,7 +171,8 @@ impl RunTape {
                     started.insert(run.clone(), by);
                 }
                 EntryBody::ToolFinished { call_id, output } => {
-                    tape.call(step, call_id).output = Some(output.clone());
+                    let call = tape.call(step, call_id);
+                    (call.output, call.stop) = (Some(output.clone()), stop.clone());
                     newest = Some((step, call_id.clone()));
                 }
                 EntryBody::ToolAnswered { call_id, output: Some(output), .. } => {
@@ -179,6 +183,7 @@ impl RunTape {
                         (call.state, call.globals) = (state.clone(), globals.clone());
                     }
                 }
+                EntryBody::StopRequested { reason } => stop = Some(reason.to_string()),
                 EntryBody::SideModelFinished { usage } => side_usage += **usage,
                 EntryBody::Decided { name, value, .. } => {
                     tape.decisions.push((name.clone(), value.clone(), std::mem::take(&mut side_usage)));

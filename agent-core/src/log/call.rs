@@ -254,6 +254,7 @@ impl CallLog<'_> {
         let (globals, state) = self.log.call_changes(&self.call.call_id);
         kept.globals = steps.kept(SHARED, globals);
         kept.state = steps.kept(&self.log.0.ids.run_id, state);
+        kept.stop = self.log.stop_requested();
         Ok(StepResult::Tool(Box::new(kept)))
     }
 }
@@ -268,6 +269,9 @@ impl RunLog {
             }
         }
         self.take_over_globals(kept.globals);
+        if let Some(reason) = kept.stop {
+            self.record_stop(reason);
+        }
         let state = self.steps().newer(&self.0.ids.run_id, kept.state);
         self.0.state.set_all(state.filter_map(|(name, value)| Some((name, value?))).collect());
         let mut open = self.open();

@@ -1,10 +1,13 @@
 //! Stopping a run: the request outlasts a question, a pause and the process.
 
+use std::sync::Arc;
+
 use agent_core::{
     ExitReason, MemoryJournal, Message, Middleware, ModelResponse, Result, RunCx, RunEnd, RunRequest, ToolOutput,
     ToolRequest, ToolResults, Verdict, async_trait,
+    engine::Durable,
     run::checkpoint::{CallState, Phase},
-    testing::{MortalJournal, ScriptedModel, Turn},
+    testing::{ByteEngine, MortalJournal, ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
@@ -116,6 +119,41 @@ async fn a_run_that_was_stopped_ends_wherever_its_process_died() {
         checked += 1;
     }
     assert!(checked > 2, "the request was journalled at {checked} of the deaths");
+}
+
+#[tokio::test]
+async fn a_replay_of_a_run_that_a_tool_stopped_ends_as_the_run_did() {
+    let (builder, model) = finishes_and("o");
+    let agent = builder.tool(gives("o", json!("ok"))).store(MemoryJournal::default()).build().expect("builds");
+    let first = finished(agent.start(RunRequest::user("go").session("s")).await);
+    let again = finished(agent.start(RunRequest::replay("s")).await);
+    assert_eq!((first.reason, again.reason, model.calls()), (placed(), placed(), 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_a_tool_stopped_ends_when_an_engine_drives_it_again_after_a_question() {
+    let (engine, turns) = (ByteEngine::default(), finishes_and("transfer").1);
+    let build = || {
+        let transfer = tool("transfer", async |req: ToolRequest| {
+            let may: bool = req.ask("may", json!({}))?;
+            Ok(ToolOutput::text(may.to_string()))
+        });
+        Agent::builder("a", turns.clone()).tool(finish()).tool(transfer).build().expect("builds")
+    };
+    let request = || {
+        let attempt: Arc<dyn Durable> = Arc::new(engine.attempt().in_session(MemoryJournal::default()));
+        RunRequest::user("go").session("s").run_id("r").durable(attempt)
+    };
+    let asked = tokio::select! {
+        biased;
+        end = build().start(request()) => panic!("it asks nothing: {end:?}"),
+        asked = engine.asked(1) => asked,
+    };
+    for question in asked {
+        engine.answer(question.id, json!(true));
+    }
+    let end = finished(build().start(request()).await);
+    assert_eq!((end.reason, turns.calls()), (placed(), 1));
 }
 
 // --- steering where no step is left ---

@@ -60,6 +60,9 @@ pub struct KeptCall {
     /// Entries of child runs that are not driven again with the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub descendants: Vec<Entry>,
+    /// Reason for which the run was requested to stop by the time the call ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<String>,
 }
 
 /// A value persisted with a step.
@@ -134,7 +137,7 @@ impl KeptValue {
 impl KeptCall {
     /// Creates the result of a call without changes.
     pub fn new(result: Result<ToolOutput, KeptError>) -> Self {
-        Self { result, state: BTreeMap::new(), globals: BTreeMap::new(), descendants: Vec::new() }
+        Self { result, state: BTreeMap::new(), globals: BTreeMap::new(), descendants: Vec::new(), stop: None }
     }
 
     /// Usage of the child runs that are not driven again with the call.
