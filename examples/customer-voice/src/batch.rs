@@ -43,8 +43,8 @@ pub(crate) async fn run(
         .buffer_unordered(concurrency.max(1));
     while let Some((answer, document)) = answers.next().await {
         match answer {
-            Ok(Some(voice)) => {
-                results.append(Row { id: document.id, voice })?;
+            Ok(Some((voice, cost))) => {
+                results.append(Row { id: document.id, cost, voice })?;
                 outcome.classified += 1;
             }
             Ok(None) => is_stopped.store(true, Ordering::Relaxed),

@@ -1,8 +1,6 @@
 //! The agent that classifies one document, and its budget.
 
-use std::path::Path;
-
-use agent::{Budget, Caps, ExitReason, Model, ModelParams, SqliteLedger, Structured, llm::Catalogue, prelude::*};
+use agent::{Budget, Caps, ExitReason, Model, ModelParams, Structured, llm::Catalogue, prelude::*};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -41,20 +39,19 @@ pub(crate) enum Sentiment {
     Negative,
 }
 
-/// Creates the budget that all calls share. Its account is in the folder, so that later runs
-/// continue to draw on it.
-pub(crate) fn budget(dollars: f64, folder: &Path) -> Result<Budget> {
+/// Returns the prices of models. The rules cost nothing; the example charges them like a small model.
+pub(crate) fn prices() -> Result<Catalogue> {
+    Catalogue::builtin().with(&json!({"models": {"rules": {"price": {"input": 0.05, "output": 0.4}}}}))
+}
+
+/// Creates the budget that all calls share, of which earlier runs have `spent` some millionths of a
+/// dollar.
+pub(crate) fn budget(dollars: f64, spent: u64) -> Result<Budget> {
     if dollars.is_nan() || dollars <= 0.0 {
         return Err(Error::config(format!("--budget {dollars}: must be more than 0 dollars")));
     }
-    // The rules cost nothing. The example charges them like a small model.
-    let prices = Catalogue::builtin().with(&json!({"models": {"rules": {"price": {"input": 0.05, "output": 0.4}}}}))?;
-    Budget::builder()
-        .name("voice")
-        .prices(prices)
-        .ledger(SqliteLedger::open(folder.join("budget.db"))?)
-        .caps(Caps::default().cost((dollars * 1e6) as u64)) // in millionths of a dollar
-        .build()
+    let left = ((dollars * 1e6) as u64).saturating_sub(spent);
+    Budget::builder().prices(prices()?).caps(Caps::default().cost(left)).build()
 }
 
 /// Builds the agent.
@@ -67,11 +64,13 @@ pub(crate) fn build(model: impl Model, budget: Budget) -> Result<Agent> {
         .build()
 }
 
-/// Classifies a document. Returns `None` if the budget does not allow it.
-pub(crate) async fn classify(agent: &Agent, document: &Document) -> Result<Option<Voice>> {
+/// Classifies a document, and returns the cost in millionths of a dollar, too. Returns `None` if the
+/// budget does not allow it.
+pub(crate) async fn classify(agent: &Agent, document: &Document) -> Result<Option<(Voice, u64)>> {
     let end = agent.run(document.text.as_str()).await?.into_result()?;
-    match end.reason {
-        ExitReason::Budget => Ok(None),
-        _ => end.complete()?.parse().map(Some),
+    if end.reason == ExitReason::Budget {
+        return Ok(None);
     }
+    let end = end.complete()?;
+    Ok(Some((end.parse()?, end.usage.cost)))
 }

@@ -25,7 +25,7 @@ struct Args {
     /// Documents, one `{"id": "..", "text": ".."}` per line. Default: 10,000 generated reviews.
     #[arg(long)]
     input: Option<PathBuf>,
-    /// Folder of the results, the report and the account of the budget.
+    /// Folder of the results and the report.
     #[arg(long, default_value = "voice")]
     out: PathBuf,
     /// Total budget of all runs with this folder.
@@ -49,12 +49,12 @@ async fn main() -> Result<()> {
     })?;
     let documents = documents::read_or_generate(args.input.as_deref())?;
     let mut results = Results::open(&args.out.join("results.jsonl"))?;
-    let budget = classifier::budget(args.budget, &args.out)?;
+    let budget = classifier::budget(args.budget, results.spent())?;
     let classifier = if let Some(name) = &args.model {
         classifier::build(model(name).build()?, budget)?
     } else {
         eprintln!("No model is connected (--model, or MODEL): rules answer.");
-        classifier::build(Rules, budget)?
+        classifier::build(Rules::new()?, budget)?
     };
 
     let outcome = batch::run(&classifier, documents, &mut results, args.concurrency).await?;

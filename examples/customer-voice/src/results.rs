@@ -16,6 +16,8 @@ use crate::classifier::Voice;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) id: String,
+    /// In millionths of a dollar.
+    pub(crate) cost: u64,
     #[serde(flatten)]
     pub(crate) voice: Voice,
 }
@@ -51,6 +53,11 @@ impl Results {
     /// True if the document has a result.
     pub(crate) fn has(&self, id: &str) -> bool {
         self.ids.contains(id)
+    }
+
+    /// Cost of all results, in millionths of a dollar.
+    pub(crate) fn spent(&self) -> u64 {
+        self.rows.iter().map(|row| row.cost).sum()
     }
 
     pub(crate) fn rows(&self) -> &[Row] {

@@ -1,8 +1,8 @@
 //! A model without a provider, which looks for words.
 
-use agent::{Model, Usage, core::ModelInfo, prelude::*};
+use agent::{Model, Usage, core::ModelInfo, llm::Catalogue, model::PriceTable, prelude::*};
 
-use crate::classifier::{Sentiment, Topic, Voice};
+use crate::classifier::{self, Sentiment, Topic, Voice};
 
 const TOPICS: [(&str, Topic); 6] = [
     ("parcel", Topic::Delivery),
@@ -16,10 +16,16 @@ const NEGATIVE: [&str; 5] = ["late", "broken", "expensive", "never", "bad"];
 const POSITIVE: [&str; 4] = ["great", "love", "friendly", "well"];
 
 /// Classifies a text by its words.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules;
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    prices: Catalogue,
+}
 
 impl Rules {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self { prices: classifier::prices()? })
+    }
+
     fn classify(text: &str) -> Voice {
         let lower = text.to_lowercase();
         let has_any = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -46,6 +52,7 @@ impl Model for Rules {
         let answer = serde_json::to_string(&Self::classify(&text)).expect("a voice is JSON");
         let usage = Usage::new(200 + text.len() as u64 / 4, answer.len() as u64 / 4);
         let message = req.sink.collect(answer.as_str().into())?;
-        Ok(ModelResponse::new(message).with_usage(usage))
+        let cost = self.prices.cost("rules", &usage);
+        Ok(ModelResponse::new(message).with_usage(usage.with_cost(cost)))
     }
 }

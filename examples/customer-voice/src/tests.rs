@@ -14,8 +14,8 @@ fn documents(count: usize) -> Vec<Document> {
 /// Classifies documents with the rules within a budget, as a process of its own would.
 async fn run(folder: &std::path::Path, dollars: f64, documents: Vec<Document>) -> Outcome {
     let mut results = Results::open(&folder.join("results.jsonl")).expect("opens");
-    let budget = classifier::budget(dollars, folder).expect("a budget");
-    let agent = classifier::build(Rules, budget).expect("builds");
+    let budget = classifier::budget(dollars, results.spent()).expect("a budget");
+    let agent = classifier::build(Rules::new().expect("prices"), budget).expect("builds");
     batch::run(&agent, documents, &mut results, 8).await.expect("runs")
 }
 
@@ -41,7 +41,7 @@ async fn the_budget_stops_the_batch_and_a_larger_one_continues_it() {
     let more = run(folder.path(), 1.0, documents(200)).await;
 
     assert!(first.classified > 10 && first.left > 10, "{first:?}");
-    assert!(same.classified < 10, "the account outlives the run: {same:?}");
+    assert!(same.classified < 10, "the results know their cost: {same:?}");
     assert_eq!((more.known + more.classified, more.left), (200, 0));
 }
 
@@ -81,7 +81,7 @@ async fn a_refused_key_ends_the_batch_at_once() {
 fn an_incomplete_last_line_of_a_killed_run_is_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("results.jsonl");
-    let whole = r#"{"id": "a", "topic": "price", "sentiment": "negative", "point": "dear"}"#;
+    let whole = r#"{"id": "a", "cost": 20, "topic": "price", "sentiment": "negative", "point": "dear"}"#;
     std::fs::write(&path, format!("{whole}\n{{\"id\": \"b\", \"to")).expect("writes");
 
     let results = Results::open(&path).expect("opens");
@@ -94,7 +94,8 @@ fn an_incomplete_last_line_of_a_killed_run_is_removed() {
 fn the_report_counts_topics_and_names_the_most_frequent_complaint() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("results.jsonl");
-    let row = |id, sentiment, point| json!({"id": id, "topic": "price", "sentiment": sentiment, "point": point});
+    let row =
+        |id, sentiment, point| json!({"id": id, "cost": 20, "topic": "price", "sentiment": sentiment, "point": point});
     let rows = [row("1", "negative", "too | dear"), row("2", "negative", "too | dear"), row("3", "positive", "fair")];
     std::fs::write(&path, rows.map(|row| format!("{row}\n")).concat()).expect("writes");
 
