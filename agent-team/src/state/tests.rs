@@ -12,7 +12,7 @@ use crate::{
     command::{Command, Outcome, Reply, TeamEntry},
     end::TeamEndReason,
     mail::Actor,
-    member::{LEADER, MemberStatus, Turn, TurnEnd},
+    member::{LEADER, Member, MemberStatus, Turn, TurnEnd},
     refusal::RefusalKind,
     settings::Settings,
 };
@@ -226,7 +226,7 @@ fn messages_to_a_removed_member_return_to_their_sender() {
     assert!(turn.messages[0].text().ends_with("are you there?"), "{:?}", turn.messages);
     assert_eq!(turn.messages[0].from, Actor::Team);
     assert_eq!(refusal(world.by(member(&two), say(&one, "hm"))).1, "member builder-1 was removed");
-    assert_eq!(world.state.member(&one).map(|member| member.status()), Some(MemberStatus::Removed));
+    assert_eq!(world.state.member(&one).map(Member::status), Some(MemberStatus::Removed));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn the_task_of_a_member_that_failed_returns_to_the_board_and_the_leader_hears_of
     let state = world.state.board().get(&task).expect("there");
     assert_eq!((state.status, &state.owner), (TaskStatus::Pending, &None));
     assert_eq!(state.claims[0].released.as_deref(), Some("builder-1 failed"));
-    assert_eq!(world.state.member(&one).map(|member| member.status()), Some(MemberStatus::Error));
+    assert_eq!(world.state.member(&one).map(Member::status), Some(MemberStatus::Error));
     let turn = world.begin(LEADER);
     assert_eq!(turn.messages[0].text(), "builder-1 failed: no credit\nTask T-001 returned to the board.");
 }

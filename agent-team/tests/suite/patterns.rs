@@ -48,7 +48,7 @@ async fn parallel_agents_run_at_once_and_their_texts_are_merged_in_order() {
 #[tokio::test]
 async fn a_router_runs_the_chosen_agent_alone_and_refuses_an_unknown_choice() {
     let agents = || [scripted("a", [Turn::text("A")]), scripted("b", [Turn::text("B")])];
-    let router = Router::new(|text| text.to_owned(), agents()).expect("agents");
+    let router = Router::new(str::to_owned, agents()).expect("agents");
     assert_eq!(router.run(&scope(), "b").await.expect("runs").text, "B");
     let unknown = router.run(&scope(), "c").await.expect_err("no agent");
     assert_eq!(unknown.message(), "the router chose 'c', which is no agent; agents: a, b");

@@ -44,7 +44,7 @@ async fn members_have_sessions_of_their_own_and_communicate_by_messages() {
         }),
         Turn::call("3", "finish_team", json!({"summary": "4"})).expect(|seen| {
             match seen.texts().last().map(String::as_str) {
-                Some("Message from builder-1:\n\nIt is 4.") | Some("Message from builder-1:\nIt is 4.") => Ok(()),
+                Some("Message from builder-1:\n\nIt is 4." | "Message from builder-1:\nIt is 4.") => Ok(()),
                 other => Err(format!("{other:?}")),
             }
         }),

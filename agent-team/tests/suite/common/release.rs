@@ -87,11 +87,14 @@ pub(crate) fn team(store: impl Journal, effects: &Effects) -> Team {
         .expect("builds")
 }
 
+/// Id, status, owner and result of a task, and the number of its claims.
+type TaskFacts = (String, String, Option<String>, Option<String>, usize);
+
 /// Facts that are equal however often the team's process died.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Course {
     end: (String, String),
-    tasks: Vec<(String, String, Option<String>, Option<String>, usize)>,
+    tasks: Vec<TaskFacts>,
     members: Vec<(String, String)>,
     /// The messages in each member's conversation, in order.
     received: Vec<Vec<String>>,
