@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 
 use super::{
     ClientBuilder, Endpoint,
+    away::Connect,
     connection::Connection,
     failure::{cut, within},
     link::Link,
@@ -26,7 +27,7 @@ const INSTRUCTIONS: usize = 64_000;
 /// Maximum number of runs that are noted as told of a server that cannot be reached.
 const RUNS: usize = 10_000;
 
-/// How long a ping may take.
+/// Timeout of a ping.
 const PING: Duration = Duration::from_secs(5);
 
 /// Client of one MCP server: a [`Toolset`] for an agent, and the server's resources and prompts for
@@ -56,7 +57,7 @@ const PING: Duration = Duration::from_secs(5);
 pub struct Client {
     pub(super) link: Arc<Link>,
     list: Arc<Mutex<List>>,
-    /// The runs that were told that the server cannot be reached.
+    /// Runs with a warning that the server cannot be reached.
     told: Arc<StdMutex<BTreeSet<Arc<str>>>>,
 }
 
@@ -145,7 +146,7 @@ impl Client {
     }
 
     /// The tools, listed anew if the server is new or says that they changed.
-    async fn known(&self, cx: Option<&RunCx>) -> Result<Vec<Arc<dyn Tool>>> {
+    pub(super) async fn known(&self, cx: Option<&RunCx>) -> Result<Vec<Arc<dyn Tool>>> {
         let settings = &self.link.settings;
         let listed = async { self.list.lock().await.current(self).await };
         within(settings, cx, settings.reach_timeout() + settings.connect_timeout, listed).await
@@ -162,7 +163,9 @@ impl Toolset for Client {
         }
         self.report(cx, known.as_ref().err().filter(|error| error.kind().is_told()));
         match known {
-            Err(error) if error.kind().is_told() && !self.link.settings.required => Ok(Vec::new()),
+            Err(error) if error.kind().is_told() && !self.link.settings.required => {
+                Ok(vec![Arc::new(Connect::new(self.clone(), &error))])
+            }
             known => known,
         }
     }

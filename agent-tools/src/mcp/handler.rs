@@ -46,7 +46,8 @@ const URI: usize = 4096;
 const LOGGED: u32 = 300;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long a server has to give up a question whose call was given up, before it is told that there is no answer.
+/// Time for a server to cancel a question whose call was cancelled, before it receives an error in
+/// place of an answer.
 const LINGER: Duration = Duration::from_secs(30);
 
 /// Client side of a connection.
@@ -217,7 +218,7 @@ impl ClientHandler for Handler {
             Value::String(text) => short(text).escape_debug().to_string(),
             other => short(&other.to_string()).escape_debug().to_string(),
         };
-        // An error of a server is none of the application.
+        // An error that a server logs is not an error of the application.
         match params.level {
             LoggingLevel::Debug => tracing::debug!(server, logger, "{data}"),
             LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(server, logger, "{data}"),

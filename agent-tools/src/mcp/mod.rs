@@ -8,8 +8,8 @@
 //!
 //! | the server | the run |
 //! |---|---|
-//! | cannot be reached | goes on without its tools, with a warning in the log and as an [event](agent_core::EventKind::Warning); the server is tried again, later and later. A server that is [`required`](ClientBuilder::required) fails the run |
-//! | dies or hangs | the model is told by an error result; the next call connects anew |
+//! | cannot be reached | goes on without its tools, with a warning in the log and as an [event](agent_core::EventKind::Warning), and the model gets a tool `connect_NAME` that says why and tries to connect; the server is tried again, later and later. A server that is [`required`](ClientBuilder::required) fails the run |
+//! | dies or hangs | the model receives an error result; the next call connects anew |
 //! | says that its tools changed | the next model call has the new ones, those that were known in their place; a tool that changed is a warning, and with another digest than its [pinned](ClientBuilder::pin) one it is left out |
 //! | says that its resources or prompts changed | programs are [told](Client::list_changes) |
 //! | hints that a tool only reads, or is idempotent | nothing, unless its hints are [trusted](ClientBuilder::trust_hints): then its [`Effect`](agent_core::Effect) is `Pure` or `Idempotent`. Otherwise it is `AtMostOnce` |
@@ -22,7 +22,7 @@
 //! | logs | `tracing`, at most at the level `WARN`, and a bounded number of messages per minute |
 //! | sends text that is not valid, `NaN`, or a tool without a schema | the message is repaired: U+FFFD, `null`, a schema of any object |
 //!
-//! A call ends with its timeout, which starts anew when the server reports progress (up to ten times the timeout in all), the run's deadline and the run's cancellation, and the server is told then.
+//! A call ends with its timeout, which starts anew when the server reports progress (up to ten times the timeout in all), the run's deadline and the run's cancellation, and the server is then notified.
 //!
 //! # Questions of a server
 //!
@@ -39,6 +39,7 @@
 //! With [`sampling`](ClientBuilder::sampling), the server may call a model in the same manner; the
 //! model's answer is journalled for a repeated call. A request outside of a call is rejected.
 
+mod away;
 mod builder;
 mod calls;
 mod changes;

@@ -82,7 +82,7 @@ impl Process {
         let _ = tokio::time::timeout(GRACE, exited).await;
     }
 
-    /// Returns true once the program has exited. Does not reap it: as long as it is a zombie, no
+    /// Returns true once the program has exited. Does not reap it: while it is a zombie, no
     /// other process gets its id, so that killing its group cannot reach another one.
     #[cfg(target_os = "linux")]
     fn has_exited(&mut self) -> bool {

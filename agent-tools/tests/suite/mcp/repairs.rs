@@ -320,10 +320,36 @@ async fn each_run_is_warned_once_of_a_server_that_cannot_be_reached() {
         let run = run(|_| {});
         let told = warnings(&run);
         for _ in 0..3 {
-            assert!(client.tools(run.cx()).await.expect("goes on").is_empty());
+            let tools = client.tools(run.cx()).await.expect("goes on");
+            let [stand_in] = &tools.iter().map(|tool| tool.spec()).collect::<Vec<_>>()[..] else { panic!("one tool") };
+            assert_eq!(stand_in.name, "connect_gone");
+            assert!(stand_in.description.contains("no-such-program-here"), "{}", stand_in.description);
         }
         let told = told.lock().expect("free");
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("no-such-program-here") && told[0].contains("Its tools are left out"), "{told:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_can_connect_a_server_that_could_not_be_reached() {
+    let is_up = Arc::new(AtomicUsize::new(0));
+    let up = is_up.clone();
+    let script = move |method: &str, asked: &Value, _| {
+        let refused = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": "not yet"}});
+        (method == "initialize" && up.load(Ordering::SeqCst) == 0).then(|| vec![refused.to_string()])
+    };
+    let client = over_streams(script).build().expect("builds");
+    let run = run(|_| {});
+    let stand_in = client.tools(run.cx()).await.expect("goes on").remove(0);
+    assert!(stand_in.spec().name.starts_with("connect_") && stand_in.spec().description.contains("not yet"));
+    is_up.store(1, Ordering::SeqCst);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    let said = crate::support::call(&*stand_in, json!({})).await.expect("connects").to_text();
+    assert!(said.contains("is connected") && said.contains("echo"), "{said}");
+    let names: Vec<_> = client.tools(run.cx()).await.expect("tools").iter().map(|tool| tool.spec().name).collect();
+    assert!(
+        names.iter().any(|name| name.ends_with("echo")) && !names.iter().any(|name| name.starts_with("connect_")),
+        "{names:?}"
+    );
 }

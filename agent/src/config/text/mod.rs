@@ -66,7 +66,7 @@ impl Place {
         Self { source: source.clone(), line, column }
     }
 
-    /// Returns the number as it is written here: a version `1.10` is not `1.1`.
+    /// Returns the number in the form of the file: a version `1.10` is not `1.1`.
     pub(super) fn number(&self, number: &Number) -> String {
         let written: String = self.line_text().chars().skip(self.column - 1).take_while(|c| is_of_number(*c)).collect();
         let is_same = written.parse::<f64>().ok().is_some_and(|value| Some(value) == number.as_f64());
