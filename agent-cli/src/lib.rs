@@ -17,6 +17,7 @@ mod listing;
 mod load;
 mod output;
 mod run;
+mod saved_prompts;
 mod store;
 mod telemetry;
 

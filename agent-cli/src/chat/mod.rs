@@ -11,6 +11,7 @@ mod view;
 
 use std::{
     io::{self, IsTerminal},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -29,6 +30,7 @@ use crate::{
     load::load,
     output::{End, cannot, wants_colour},
     run::json_or_text,
+    saved_prompts::saved_prompts,
 };
 
 /// The time between two pictures.
@@ -48,6 +50,7 @@ pub(crate) async fn chat(wanted: Chat, mut global: Global) -> Result<End> {
     let inputs = wanted.inputs.all.into_iter().map(|(name, value)| (name, json_or_text(&value))).collect();
     let mut runner = Runner::new(loaded.build()?, loaded.journal, told).inputs(inputs);
     let mut state = State::new(theme);
+    state.prompts = saved_prompts(global.dir.as_deref().unwrap_or(Path::new(".")));
     runner.enter(&mut state, wanted.session).await?;
 
     let mut terminal = ratatui::try_init().map_err(|e| cannot("the terminal", e))?;

@@ -1,6 +1,9 @@
 //! `agent run`.
 
-use std::io::{self, IsTerminal, Read};
+use std::{
+    io::{self, IsTerminal, Read},
+    path::Path,
+};
 
 use agent::{Error, Message, Result, RunRequest, Structured, message::UserMessage};
 
@@ -10,6 +13,7 @@ use crate::{
     load::{is_agent_file, load},
     output::{End, cannot},
     run::{Driver, json_or_text},
+    saved_prompts::{expanded, saved_prompts},
 };
 
 /// Answers one prompt.
@@ -24,7 +28,9 @@ pub(crate) async fn run(wanted: Run, mut global: Global) -> Result<End> {
         return Err(Error::config(format!("'{more}' is a word too many: put the prompt in quotes")));
     }
     let mut parts = wanted.attach.iter().map(|file| attached(file)).collect::<Result<Vec<_>>>()?;
-    parts.push(agent::Part::text(prompt.map_or_else(read_prompt, Ok)?));
+    let prompt = prompt.map_or_else(read_prompt, Ok)?;
+    let saved = saved_prompts(global.dir.as_deref().unwrap_or(Path::new(".")));
+    parts.push(agent::Part::text(expanded(&saved, &prompt).unwrap_or(prompt)));
 
     let loaded = load(&global).await?;
     let mut builder = loaded.builder.clone();

@@ -1,7 +1,7 @@
 //! Commands of a chat: lines that begin with `/`.
 
 use super::{Action, State};
-use crate::cli::ThemeName;
+use crate::{cli::ThemeName, saved_prompts::SavedPrompt};
 
 /// The commands: name, what follows it, what it does.
 const COMMANDS: [(&str, &str, &str); 13] = [
@@ -27,21 +27,30 @@ Up and Down recall what was said; Ctrl-R searches it. Tab completes commands.
 PageUp and PageDown scroll. Alt-Up and Alt-Down choose a tool call or a sub-agent; Ctrl-O folds it, and unfolds it.";
 
 /// The commands that the line may become.
-pub(in crate::chat) fn completions(
-    line: &str,
-) -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
-    COMMANDS.iter().filter(move |(name, ..)| line.starts_with('/') && name.starts_with(line))
+pub(in crate::chat) fn completions<'a>(
+    prompts: &'a [SavedPrompt],
+    line: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a str, &'a str)> {
+    let saved = prompts.iter().map(|prompt| (prompt.name.as_str(), "TEXT", prompt.about.as_str()));
+    let all = COMMANDS.iter().copied().chain(saved);
+    all.filter(move |(name, ..)| line.starts_with('/') && name.starts_with(line))
+}
+
+/// Returns true for a line with a command of the chat itself.
+pub(super) fn is_builtin(line: &str) -> bool {
+    COMMANDS.iter().any(|(name, ..)| line.split_whitespace().next() == Some(name))
 }
 
 impl State {
     /// Completes an unambiguous command.
     pub(super) fn complete(&mut self) {
-        let names: Vec<_> = completions(self.input.text()).map(|(name, ..)| *name).collect();
+        let names: Vec<_> = completions(&self.prompts, self.input.text()).map(|(name, ..)| name).collect();
         let Some(first) = names.first() else { return };
         let same = |at: usize| names.iter().all(|name| name.get(..at) == first.get(..at));
         let common = (0..=first.len()).rev().find(|at| same(*at)).unwrap_or(0);
         let more = if names.len() == 1 { " " } else { "" };
-        self.write(&format!("{}{more}", &first[..common]));
+        let line = format!("{}{more}", first.get(..common).unwrap_or_default());
+        self.write(&line);
     }
 
     /// Does what a line with a command says.
@@ -69,7 +78,7 @@ impl State {
                 "none" => self.theme = ThemeName::None,
                 _ => self.problem("The themes are dark, light and none."),
             },
-            (name, None) if completions(name).any(|(known, ..)| *known == name) => {
+            (name, None) if completions(&[], name).any(|(known, ..)| known == name) => {
                 self.problem(&format!("{name} needs a word after it: see /help"));
             }
             _ => self.problem(&format!("There is no command {name}: see /help")),
@@ -78,7 +87,7 @@ impl State {
     }
 
     fn help(&mut self) {
-        let rows = COMMANDS.iter().map(|(name, rest, what)| format!("{name:<10} {rest}\n    {what}"));
+        let rows = completions(&self.prompts, "/").map(|(name, rest, what)| format!("{name:<10} {rest}\n    {what}"));
         self.note(&format!("{}\n\n{KEYS}", rows.collect::<Vec<_>>().join("\n")));
     }
 

@@ -2,7 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Action, Input, Kind, Mode, State, asking::Outcome};
+use super::{Action, Input, Kind, Mode, State, asking::Outcome, commands::is_builtin};
+use crate::saved_prompts::expanded;
 
 /// Rows that a page is scrolled by.
 const PAGE: usize = 10;
@@ -113,13 +114,15 @@ impl State {
         if text.is_empty() {
             return None;
         }
-        if text.starts_with('/') && !text.contains('\n') {
+        let saved = expanded(&self.prompts, &text).filter(|_| !is_builtin(&text));
+        if saved.is_none() && text.starts_with('/') && !text.contains('\n') {
             return self.command(&text);
         }
-        self.items.push(Kind::User, 0, &text);
         if self.said.last() != Some(&text) {
             self.said.push(text.clone());
         }
+        let text = saved.unwrap_or(text);
+        self.items.push(Kind::User, 0, &text);
         Some(if self.is_running { Action::Steer(text) } else { Action::Send(text) })
     }
 

@@ -16,7 +16,7 @@ pub(super) use self::{
     input::Input,
     items::{Item, Items, Kind, Stage},
 };
-use crate::{cli::ThemeName, output::explained};
+use crate::{cli::ThemeName, output::explained, saved_prompts::SavedPrompt};
 
 /// Messages of an earlier conversation that are shown.
 const SHOWN: usize = 200;
@@ -72,6 +72,8 @@ pub(super) struct State {
     pub(super) doing: String,
     pub(super) is_running: bool,
     pub(super) is_changed: bool,
+    /// Prompts that are commands.
+    pub(super) prompts: Vec<SavedPrompt>,
     /// Earlier inputs, oldest first.
     said: Vec<String>,
     /// The one in the input, counted from the newest.
@@ -94,6 +96,7 @@ impl State {
             doing: String::new(),
             is_running: false,
             is_changed: true,
+            prompts: Vec::new(),
             said: Vec::new(),
             recalled: None,
         }
@@ -104,8 +107,8 @@ impl State {
     /// Shows another session.
     pub(super) fn enter(&mut self, session: String, model: (String, Option<u64>), history: &History, usage: Usage) {
         let (theme, said) = (self.theme, std::mem::take(&mut self.said));
-        let items = self.items.cleared();
-        *self = Self { items, session, usage, said, ..Self::new(theme) };
+        let (items, prompts) = (self.items.cleared(), std::mem::take(&mut self.prompts));
+        *self = Self { items, session, usage, prompts, said, ..Self::new(theme) };
         self.model_is(model.0, model.1);
         if self.said.is_empty() {
             let is_user = |message: &&Message| matches!(message, Message::User(_));

@@ -55,6 +55,23 @@ fn what_was_said_is_recalled_and_searched() {
 }
 
 #[test]
+fn a_saved_prompt_is_a_command_beside_those_of_the_chat() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir_all(folder.path().join(".agent/commands")).expect("made");
+    for name in ["review", "usage"] {
+        let file = folder.path().join(format!(".agent/commands/{name}.md"));
+        std::fs::write(file, "Review $ARGUMENTS.").expect("written");
+    }
+    let mut state = state();
+    state.prompts = crate::saved_prompts::saved_prompts(folder.path());
+    assert_eq!(say(&mut state, "/review it"), Some(Action::Send("Review it.".into())));
+    assert_eq!(say(&mut state, "/usage"), None, "the chat's own command comes first");
+    state.write("/rev");
+    press(&mut state, KeyCode::Tab);
+    assert_eq!(state.input.text(), "/review ");
+}
+
+#[test]
 fn commands_are_completed_as_far_as_they_agree_and_what_is_none_is_said() {
     let mut state = state();
     state.write("/ses");

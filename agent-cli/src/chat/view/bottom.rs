@@ -29,7 +29,8 @@ pub(super) fn rows(state: &State, theme: Theme, area: Rect, ticks: usize) -> (Ve
     let mut rows = vec![doing(state, theme, width, ticks)];
     let cursor = match &state.mode {
         Mode::Write => {
-            let known = completions(state.input.text()).filter(|(name, ..)| *name != state.input.text());
+            let known =
+                completions(&state.prompts, state.input.text()).filter(|(name, ..)| *name != state.input.text());
             let known = known.map(|(name, rest, what)| one(&format!("  {name} {rest}  {what}"), theme.dim, width));
             rows.extend(known.take(most.saturating_sub(2)));
             editor(&state.input, "› ", theme, width, most, &mut rows)
