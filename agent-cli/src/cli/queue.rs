@@ -47,6 +47,9 @@ pub(crate) struct Worker {
     pub(crate) per_tenant: Option<u64>,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
+    /// Read uploaded files from this folder, which the server writes
+    #[arg(long = "files", value_name = "DIR")]
+    pub(crate) uploads: Option<PathBuf>,
     /// Wait for active runs on shutdown [default: 20]
     #[arg(long = "drain-timeout", value_name = "SECONDS")]
     pub(crate) drain: Option<u64>,

@@ -7,7 +7,7 @@ use agent::{
     store::QueueLimits,
 };
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder};
-use agent_server::{Spending, shape};
+use agent_server::{DiskFiles, Files, Spending, shape};
 use serde_json::json;
 
 use crate::{
@@ -23,7 +23,9 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     telemetry::will_write(wanted.logs.log.clone());
     let (agents, address) = assemble_all(&wanted.files, global)?;
     telemetry::write();
-    let agents = agents.into_iter().map(|agent| agent.builder).collect();
+    let files = wanted.uploads.as_ref().map(|folder| DiskFiles::open(folder).map(Files::new)).transpose()?;
+    let with_files = |agent: AgentBuilder| files.iter().fold(agent, |agent, files| files.attach(agent));
+    let agents = agents.into_iter().map(|agent| with_files(agent.builder)).collect();
     let of_restate = [("--listen", wanted.listen.is_some()), ("--advertise", wanted.advertise.is_some())];
     let of_workers = [
         ("--concurrency", wanted.at_once.is_some()),

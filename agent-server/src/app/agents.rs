@@ -8,10 +8,7 @@ use std::{
 use agent::{Agent, Drain, Error, Result, journal::Journal};
 
 use super::Served;
-use crate::{
-    clock::now,
-    files::{Files, PutIn},
-};
+use crate::{clock::now, files::Files};
 
 /// Maximum number of former versions per agent. A run whose version was dropped uses another one
 /// with the same fingerprint.
@@ -90,7 +87,7 @@ impl Served {
     /// The errors of the agent's builder.
     pub(crate) fn on(self, journal: &Arc<dyn Journal>, drain: &Drain, files: Option<&Files>) -> Result<Self> {
         let agent = self.agent.to_builder().store(journal.clone()).drain(drain);
-        let agent = files.cloned().map(PutIn).into_iter().fold(agent, agent::AgentBuilder::middleware);
+        let agent = files.into_iter().fold(agent, |agent, files| files.attach(agent));
         Ok(Self { agent: agent.build()?, ..self })
     }
 }

@@ -1,21 +1,20 @@
 //! Uploaded files: stored once, referenced in messages, and inserted into model requests.
 
+mod content;
 mod disk;
 mod kind;
 mod memory;
-mod put_in;
 mod store;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
-    Message, Part,
+    AgentBuilder, Message, Part,
     message::{Media, MediaSource, UserMessage},
 };
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::put_in::PutIn;
 pub use self::{
     disk::DiskFiles,
     memory::MemoryFiles,
@@ -81,6 +80,23 @@ impl Files {
     pub fn keep(mut self, time: Duration) -> Self {
         self.keep = time;
         self
+    }
+
+    /// Adds a layer to an agent that inserts the content of files into its model requests. The
+    /// server does this for its agents; do it for the agents of workers and of other execution
+    /// backends, with the same store. The agent's fingerprint does not change.
+    ///
+    /// ```
+    /// use agent::{Agent, testing::{ScriptedModel, Turn}};
+    /// use agent_server::{Files, MemoryFiles};
+    ///
+    /// let files = Files::new(MemoryFiles::default());
+    /// let agent = files.attach(Agent::builder("support", ScriptedModel::new([Turn::text("Seen.")]))).build()?;
+    /// # let _ = agent;
+    /// # Ok::<(), agent::Error>(())
+    /// ```
+    pub fn attach(&self, agent: AgentBuilder) -> AgentBuilder {
+        agent.model_layer(content::FileContent(self.clone()))
     }
 
     /// Returns the maximum size of a file in bytes.

@@ -1,8 +1,10 @@
 //! Uploaded files, and references to them.
 
+use std::sync::Arc;
+
 use agent::{
-    Agent, Message, Model, ModelRequest, ModelResponse, Part, Result, async_trait, message::MediaSource,
-    model::ModelInfo,
+    Agent, Message, Model, ModelRequest, ModelResponse, Part, Result, Worker, async_trait, journal::MemoryJournal,
+    message::MediaSource, model::ModelInfo, store::MemoryQueue,
 };
 use agent_server::{ContentStore, DiskFiles, Files, Key, Keys, MemoryFiles, Server, ServerBuilder};
 use bytes::Bytes;
@@ -198,4 +200,22 @@ async fn concurrent_uploads_stay_within_the_quota() {
     let uploads = texts.iter().enumerate().map(|(n, text)| upload(&clients[n % 2], "", "text/plain", text));
     let taken = futures::future::join_all(uploads).await.iter().filter(|answer| answer.status == 201).count();
     assert_eq!(taken, 3);
+}
+
+#[tokio::test]
+async fn a_file_reaches_the_model_of_a_worker() {
+    let (queue, journal) = (Arc::new(MemoryQueue::default()), MemoryJournal::default());
+    let files = Files::new(MemoryFiles::default());
+    let of_worker = Agent::builder("support", Mirror).store(journal.clone());
+    let without = of_worker.clone().build().expect("an agent");
+    let agent = files.attach(of_worker).build().expect("an agent");
+    assert_eq!(agent.fingerprint(), without.fingerprint(), "runs resume whether there are uploads or not");
+    let worker = Worker::builder(queue.clone()).agent(agent).build().expect("a worker");
+    let working = tokio::spawn(async move { worker.run_until(std::future::pending()).await });
+    let serving = Serving::new(served(files).store(journal).queue(queue)).await;
+    let client = serving.client();
+    let file = upload(&client, "?name=pot.png", "image/png", PNG).await.json();
+    let run = client.run(&json!({"input": [{"text": "Look:"}, {"file": file["id"]}]})).await;
+    assert_eq!(run["answer"], format!("Look: + image/png:{}", PNG.len().div_ceil(3) * 4), "{run}");
+    working.abort();
 }

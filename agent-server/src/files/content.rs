@@ -1,29 +1,67 @@
-//! Middleware that replaces file references by content.
+//! Layer that replaces file references by content.
+
+use std::task::{Context, Poll};
 
 use agent::{
-    Middleware, ModelRequest, ModelResponse, Part, Result, SessionId, async_trait,
-    core::middleware::ModelNext,
+    ModelRequest, ModelResponse, Part, Result, SessionId,
+    core::{BoxFuture, boxed},
     message::{MediaSource, Message},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use tower::{Layer, Service};
 
 use super::{Files, file_of, is_id, kind, names_any};
 
-/// Middleware that inserts the content of files into model requests. It must be the innermost one:
-/// outer middlewares and the journal only see ids.
+/// Layer that inserts the content of files into model requests. It must be the innermost one:
+/// middlewares and the journal only see ids.
 ///
 /// Only files of the session's tenant are used. A text file is inserted as text, since few models
-/// accept it as a document.
+/// accept it as a document. A layer is not part of an agent's fingerprint: runs resume whether
+/// uploads are enabled or not.
 #[derive(Clone, Debug)]
-pub(crate) struct PutIn(pub(crate) Files);
+pub(super) struct FileContent(pub(super) Files);
 
-#[async_trait]
-impl Middleware for PutIn {
-    fn name(&self) -> &str {
-        "uploaded files"
+impl<S> Layer<S> for FileContent {
+    type Service = WithFiles<S>;
+
+    fn layer(&self, inner: S) -> WithFiles<S> {
+        WithFiles { files: self.0.clone(), inner }
+    }
+}
+
+/// Model service with the content of files.
+#[derive(Clone, Debug)]
+pub(super) struct WithFiles<S> {
+    files: Files,
+    inner: S,
+}
+
+impl<S> Service<ModelRequest> for WithFiles<S>
+where
+    S: Service<ModelRequest, Response = ModelResponse, Error = agent::Error> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = ModelResponse;
+    type Error = agent::Error;
+    type Future = BoxFuture<'static, Result<ModelResponse>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        self.inner.poll_ready(cx)
     }
 
-    async fn wrap_model_call(&self, mut req: ModelRequest, next: ModelNext<'_>) -> Result<ModelResponse> {
+    fn call(&mut self, mut req: ModelRequest) -> Self::Future {
+        let (clone, files) = (self.inner.clone(), self.files.clone());
+        let mut inner = std::mem::replace(&mut self.inner, clone); // the one that is ready
+        boxed(|| async move {
+            files.insert(&mut req).await?;
+            inner.call(req).await
+        })
+    }
+}
+
+impl Files {
+    /// Replaces the references in a request by the files' content.
+    async fn insert(&self, req: &mut ModelRequest) -> Result<()> {
         let named: Vec<_> = req.messages.iter().enumerate().filter(|(_, message)| names_any(message)).collect();
         let named: Vec<_> = named.into_iter().map(|(at, message)| (at, message.clone())).collect();
         let session = req.cx.ids().session.clone();
@@ -37,14 +75,12 @@ impl Middleware for PutIn {
             }
             req.messages.replace(at, Message::User(user))?;
         }
-        next.run(req).await
+        Ok(())
     }
-}
 
-impl PutIn {
     async fn whole(&self, tenant: &str, id: &str, part: &Part) -> Result<Part> {
         let (Part::Image(media) | Part::Document(media)) = part else { return Ok(part.clone()) };
-        let bytes = if is_id(id) { self.0.store.read(tenant, id).await? } else { None };
+        let bytes = if is_id(id) { self.store.read(tenant, id).await? } else { None };
         let name = media.name.as_deref().unwrap_or("file");
         let Some(bytes) = bytes else {
             return Ok(Part::text(format!("[The file \"{name}\" was sent here, but is no longer available.]")));
