@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use axum::extract::FromRequestParts;
-use http::{HeaderMap, request::Parts};
+use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
 use crate::{error::ApiError, webhooks::Webhook};
@@ -64,7 +64,6 @@ pub struct Caller {
     limits: CallerLimits,
     tenant_limits: TenantLimits,
     webhook: Option<Arc<Webhook>>,
-    traceparent: Option<Arc<str>>,
 }
 
 /// Limits of one caller. Unlimited by default.
@@ -142,7 +141,6 @@ impl Caller {
             limits: CallerLimits::default(),
             tenant_limits: TenantLimits::default(),
             webhook: None,
-            traceparent: None,
         }
     }
 
@@ -180,11 +178,6 @@ impl Caller {
     pub fn webhook(mut self, webhook: Webhook) -> Self {
         self.webhook = Some(Arc::new(webhook));
         self
-    }
-
-    /// Returns the trace context of the request.
-    pub(crate) fn traceparent(&self) -> Option<Arc<str>> {
-        self.traceparent.clone()
     }
 
     /// Returns the webhook of the caller's runs.
@@ -243,15 +236,6 @@ impl<S: Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let caller = parts.extensions.get::<Self>().cloned();
-        let mut caller = caller
-            .ok_or_else(|| ApiError::unauthenticated("authentication required: send 'Authorization: Bearer <key>'"))?;
-        caller.traceparent = traceparent(&parts.headers);
-        Ok(caller)
+        caller.ok_or_else(|| ApiError::unauthenticated("authentication required: send 'Authorization: Bearer <key>'"))
     }
-}
-
-/// Returns the trace context of a request. Ignores a header that is too long.
-fn traceparent(headers: &HeaderMap) -> Option<Arc<str>> {
-    const MOST: usize = 256;
-    headers.get("traceparent")?.to_str().ok().filter(|value| value.len() <= MOST).map(Into::into)
 }

@@ -53,7 +53,6 @@ mod spending;
 mod sse;
 mod stdio;
 mod studio;
-#[cfg(feature = "telemetry")]
 mod trace;
 mod ui_stream;
 mod webhooks;

@@ -50,6 +50,7 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
         .merge(mcp::router())
         .merge(health::metrics(guards.auth.clone()))
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
+    let guarded = guarded.layer(middleware::from_fn(crate::trace::remembered));
     #[cfg(feature = "telemetry")]
     let guarded = guarded.layer(middleware::from_fn(crate::trace::traced));
     Router::new()

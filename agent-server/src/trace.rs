@@ -1,17 +1,44 @@
-//! Tracing spans of requests.
+//! Trace contexts and tracing spans of requests.
 
+use std::sync::Arc;
+
+#[cfg(feature = "telemetry")]
 use agent::middleware::telemetry::TraceContext;
-use axum::{
-    extract::{MatchedPath, Request},
-    middleware::Next,
-    response::Response,
-};
-use http::{HeaderMap, HeaderValue};
+#[cfg(feature = "telemetry")]
+use axum::extract::MatchedPath;
+use axum::{extract::Request, middleware::Next, response::Response};
+use http::HeaderMap;
+#[cfg(feature = "telemetry")]
+use http::HeaderValue;
+#[cfg(feature = "telemetry")]
 use tracing::{Instrument, Span, field::Empty, info_span};
+
+tokio::task_local! {
+    /// Trace context of the request that the task handles.
+    static CURRENT: Option<Arc<str>>;
+}
+
+/// Returns the trace context of the request that the current task handles.
+pub(crate) fn current() -> Option<Arc<str>> {
+    CURRENT.try_with(Clone::clone).ok().flatten()
+}
+
+/// Middleware that makes the trace context of the request [current](current) while it is handled.
+pub(crate) async fn remembered(request: Request, next: Next) -> Response {
+    let context = traceparent(request.headers());
+    CURRENT.scope(context, next.run(request)).await
+}
+
+/// Returns the trace context in the headers. Ignores a header that is too long.
+fn traceparent(headers: &HeaderMap) -> Option<Arc<str>> {
+    const MOST: usize = 256;
+    headers.get("traceparent")?.to_str().ok().filter(|value| value.len() <= MOST).map(Into::into)
+}
 
 /// Middleware that creates a span for the request, as a child of the span in its headers.
 /// Afterwards the headers name the new span, so that everything the request starts belongs to it,
 /// in this process and in others.
+#[cfg(feature = "telemetry")]
 pub(crate) async fn traced(mut request: Request, next: Next) -> Response {
     let span = span(&request);
     if let Some(above) = context(request.headers()) {
@@ -25,6 +52,7 @@ pub(crate) async fn traced(mut request: Request, next: Next) -> Response {
     response
 }
 
+#[cfg(feature = "telemetry")]
 fn span(request: &Request) -> Span {
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let method = request.method();
@@ -39,6 +67,7 @@ fn span(request: &Request) -> Span {
     )
 }
 
+#[cfg(feature = "telemetry")]
 fn context(headers: &HeaderMap) -> Option<TraceContext> {
     let texts = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     TraceContext::from_pairs(texts)

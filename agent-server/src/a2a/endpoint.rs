@@ -106,7 +106,8 @@ impl Desk {
         let Some(id) = &said.task_id else {
             let messages = vec![said.message()?];
             check_media(&messages)?;
-            let start = Start::new(&self.agent, RunRequest::new(messages)).key(&said.message_id);
+            let body = serde_json::to_vec(&messages).unwrap_or_default();
+            let start = Start::new(&self.agent, RunRequest::new(messages)).key_of("a2a", &said.message_id).body(&body);
             // A context of its own is derived from the message's id.
             let start = said.context_id.iter().fold(start, Start::session);
             let start = send.configuration.push_notification_config.iter().fold(start, |s, told| s.hook(told.hook()));

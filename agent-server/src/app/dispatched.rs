@@ -16,6 +16,9 @@ use super::{
 };
 use crate::{caller::Caller, error::ApiError, webhooks::Hook};
 
+/// Field of a job's extra with the digest of the client's request.
+pub(super) const DIGEST: &str = "request_digest";
+
 /// Completes the request of a dispatched job, for a new or a resumed run, with the client's
 /// options, which the job contains as data: limits, parameters and tools. For receivers of the jobs
 /// of [`ServerBuilder::dispatch`](crate::ServerBuilder::dispatch).
@@ -77,11 +80,15 @@ impl App {
         caller: &Caller,
         agent: Arc<str>,
         request: &RunRequest,
+        digest: Option<&str>,
         hooks: Vec<Hook>,
     ) -> Result<FoundRun, ApiError> {
         let kept = Kept::new(agent.clone(), request).queued(request)?;
         let Some(job) = kept.queued.as_deref() else { return Err(ApiError::internal()) };
-        let extra = serde_json::to_value(&kept.brought).unwrap_or_default();
+        let mut extra = serde_json::to_value(&kept.brought).unwrap_or_default();
+        if let (Some(digest), Some(fields)) = (digest, extra.as_object_mut()) {
+            fields.insert(DIGEST.to_owned(), digest.into());
+        }
         let (job, at) = (job.clone().tenant(caller.tenant()).extra(extra), job.at.clone());
         let found = FoundRun::elsewhere_of(self.clone(), at);
         let is_told = self.note_hooks(caller, &found, hooks).await?;

@@ -58,7 +58,7 @@ impl App {
         written.handle().pause();
         let written = written.await;
         written.map_err(|error| ApiError::of(&error).renamed(&session, &names::public(&session)))?;
-        let handed_over = self.hand_over(dispatch, caller, agent.name().into(), &begins, Vec::new()).await;
+        let handed_over = self.hand_over(dispatch, caller, agent.name().into(), &begins, None, Vec::new()).await;
         if handed_over.is_err()
             && let Err(error) = self.journal().delete(&session).await
         {

@@ -48,7 +48,8 @@ impl App {
     /// 404 if the caller's tenant has no such run; the errors of the store.
     pub async fn run(&self, caller: &Caller, id: &str, session: Option<&str>) -> Result<FoundRun, ApiError> {
         let unknown = || ApiError::not_found(format!("unknown run '{id}'"));
-        let live = self.0.live.find(id).filter(|run| *run.tenant == *caller.tenant());
+        let store_name = session.map(|session| self.session_id(caller, session).to_string());
+        let live = self.0.live.find(caller.tenant(), store_name.as_deref(), id);
         if let Some(live) = live.filter(|run| run.is_known() || !run.is_over()) {
             return if caller.may_use(&live.agent) {
                 Ok(FoundRun::of_live(self.clone(), live))

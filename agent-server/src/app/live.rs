@@ -1,7 +1,7 @@
 //! Runs of this process: active ones, and recent ends of others.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -39,7 +39,8 @@ pub(super) struct Live {
 
 #[derive(Debug, Default)]
 struct Runs {
-    under_way: HashMap<Arc<str>, Arc<LiveRun>>,
+    /// Ids are unique within a session only.
+    under_way: HashMap<Arc<str>, Vec<Arc<LiveRun>>>,
     /// Ended runs, newest last.
     recent: VecDeque<Arc<LiveRun>>,
 }
@@ -54,7 +55,7 @@ pub(super) struct LiveRun {
     /// Time of the request: milliseconds since 1970, UTC.
     pub(super) asked: u64,
     /// Digest of the request, to detect a different request with the same key.
-    pub(super) digest: Option<[u8; 32]>,
+    pub(super) digest: Option<Arc<str>>,
     pub(super) handle: RunHandle,
     /// True once a user stopped the run.
     is_stopped: AtomicBool,
@@ -96,7 +97,7 @@ pub(super) struct Asked<'a> {
     pub(super) id: Arc<str>,
     pub(super) agent: Arc<str>,
     pub(super) session: Arc<str>,
-    pub(super) digest: Option<[u8; 32]>,
+    pub(super) digest: Option<Arc<str>>,
     /// Start position of a resumed run.
     pub(super) began: Option<u64>,
     /// Options of the request to persist.
@@ -122,7 +123,7 @@ impl Live {
 
     /// Returns all active runs.
     pub(super) fn all(&self) -> Vec<Arc<LiveRun>> {
-        self.runs().under_way.values().cloned().collect()
+        self.runs().under_way.values().flatten().cloned().collect()
     }
 
     /// True if the process is draining.
@@ -135,52 +136,62 @@ impl Live {
         &*self.journal
     }
 
-    /// Returns the active or recent run of this id.
-    pub(super) fn find(&self, id: &str) -> Option<Arc<LiveRun>> {
+    /// Returns a tenant's active or recent run of this id, in a session of the store if one is
+    /// given.
+    pub(super) fn find(&self, tenant: &str, session: Option<&str>, id: &str) -> Option<Arc<LiveRun>> {
+        let is_it = |run: &&Arc<LiveRun>| {
+            let is_there = |session: &str| **run.session() == *session || *run.wanted == *session;
+            *run.id == *id && *run.tenant == *tenant && session.is_none_or(is_there)
+        };
         let runs = self.runs();
-        let recent = || runs.recent.iter().rev().find(|run| *run.id == *id);
-        runs.under_way.get(id).or_else(recent).cloned()
+        let active = runs.under_way.get(id).into_iter().flatten();
+        active.chain(runs.recent.iter().rev()).find(is_it).cloned()
     }
 
     /// Returns the active run of an agent in a session.
     pub(super) fn in_session(&self, agent: &str, session: &str) -> Option<Arc<LiveRun>> {
         let is_it =
             |run: &&Arc<LiveRun>| *run.agent == *agent && **run.session() == *session && run.begun.get().is_some();
-        self.runs().under_way.values().find(is_it).cloned()
+        self.runs().under_way.values().flatten().find(is_it).cloned()
     }
 
     /// Returns the active and recent runs of a tenant, newest first.
     pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Arc<LiveRun>> {
         let runs = self.runs();
-        let all = runs.under_way.values().chain(&runs.recent);
+        let all = runs.under_way.values().flatten().chain(&runs.recent);
         let mut of_tenant: Vec<_> = all.filter(|run| *run.tenant == *tenant).cloned().collect();
         of_tenant.sort_by(|one, two| (two.asked, &two.id).cmp(&(one.asked, &one.id)));
         of_tenant
     }
 
     /// Drives a run in its own task, independently of viewers. Returns the existing run if there is
-    /// one of this id.
+    /// one at this address.
     ///
     /// # Errors
     /// [`TooMany`] if the caller has reached the key's limit of active runs.
     pub(super) fn drive(&self, asked: Asked<'_>, run: impl FnOnce() -> Run) -> Result<(Arc<LiveRun>, bool), TooMany> {
         let mut runs = self.runs();
-        if let Some(there) = runs.under_way.get(&asked.id) {
+        let is_same = |run: &Arc<LiveRun>| {
+            run.id == asked.id
+                && run.agent == asked.agent
+                && (run.wanted == asked.session || *run.session() == asked.session)
+        };
+        if let Some(there) = runs.under_way.get(&asked.id).into_iter().flatten().find(|run| is_same(run)) {
             return Ok((there.clone(), false));
         }
         let (tenant, subject) = (asked.caller.tenant(), asked.caller.subject());
         let is_own = |run: &&Arc<LiveRun>| *run.tenant == *tenant && *run.subject == *subject;
         if let Some(most) = asked.caller.limited().runs
-            && runs.under_way.values().filter(is_own).count() >= most
+            && runs.under_way.values().flatten().filter(is_own).count() >= most
         {
             return Err(TooMany(most));
         }
         let run = run();
         let first = run.handle().events();
         let began = asked.began;
+        runs.recent.retain(|run| !is_same(run));
         let live = Arc::new(LiveRun::new(asked, run.handle()));
-        runs.recent.retain(|run| run.id != live.id);
-        runs.under_way.insert(live.id.clone(), live.clone());
+        runs.under_way.entry(live.id.clone()).or_default().push(live.clone());
         drop(runs);
         self.metrics.started(&live.agent);
         let published = self.relay.is_some().then(|| run.handle().events());
@@ -243,7 +254,12 @@ impl Drop for Leaving {
         let panicked = || Err(agent::Error::new(agent::ErrorKind::Unexpected, "the run panicked"));
         let end = Arc::new(self.end.take().unwrap_or_else(panicked));
         let mut runs = self.live.runs();
-        runs.under_way.remove(&self.run.id);
+        if let Entry::Occupied(mut active) = runs.under_way.entry(self.run.id.clone()) {
+            active.get_mut().retain(|run| !Arc::ptr_eq(run, &self.run));
+            if active.get().is_empty() {
+                active.remove();
+            }
+        }
         if self.run.is_known() {
             if runs.recent.len() == RECENT {
                 runs.recent.pop_front();

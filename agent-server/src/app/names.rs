@@ -27,20 +27,33 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Names a run in this session, or in a new one. The same key yields the same names.
+    /// Names a run in this session, or in a new one. The same key of the same subject and protocol
+    /// yields the same names.
     pub(super) fn new(
         caller: &Caller,
         agent: &str,
         session: Option<&str>,
-        key: Option<&str>,
+        key: Option<&Key>,
     ) -> Result<Self, ApiError> {
         session.map_or(Ok(()), check)?;
-        let id = key.map_or_else(new_id, |key| of_key(&[caller.tenant(), agent, session.unwrap_or_default(), key]));
+        let of_this = |key: &Key| {
+            let (tenant, subject, session) = (caller.tenant(), caller.subject(), session.unwrap_or_default());
+            of_key(&[tenant, subject, key.protocol, agent, session, &key.key])
+        };
+        let id = key.map_or_else(new_id, of_this);
         Ok(match session {
             Some(session) => Self { run: format!("{id}.{}", URL_SAFE_NO_PAD.encode(session)), session: session.into() },
             None => Self { session: id.clone(), run: id },
         })
     }
+}
+
+/// Idempotency key of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    /// Protocol that the key belongs to: protocols number their messages independently.
+    pub(super) protocol: &'static str,
+    pub(super) key: String,
 }
 
 /// Validates a session name.
@@ -98,11 +111,16 @@ mod tests {
         assert_eq!(session_of(&named.run).as_deref(), Some("trip/2"));
         let alone = Named::new(&ada, "a", None, None).expect("a name");
         assert_eq!(session_of(&alone.run), Some(alone.session));
-        let keyed =
-            |tenant: &str, key| Named::new(&Caller::new(tenant, "x"), "a", Some("s"), Some(key)).expect("a name");
-        assert_eq!(keyed("t", "k"), keyed("t", "k"));
-        assert_ne!(keyed("t", "k").run, keyed("u", "k").run);
-        assert_ne!(keyed("t", "k").run, keyed("t", "l").run);
+        let keyed = |tenant: &str, subject: &str, protocol, key: &str| {
+            let key = Key { protocol, key: key.to_owned() };
+            Named::new(&Caller::new(tenant, subject), "a", Some("s"), Some(&key)).expect("a name").run
+        };
+        assert_eq!(keyed("t", "x", "", "k"), keyed("t", "x", "", "k"));
+        for other in
+            [keyed("u", "x", "", "k"), keyed("t", "y", "", "k"), keyed("t", "x", "a2a", "k"), keyed("t", "x", "", "l")]
+        {
+            assert_ne!(keyed("t", "x", "", "k"), other);
+        }
     }
 
     #[test]

@@ -58,8 +58,8 @@ impl App {
 
     /// True if the run is active in this process.
     pub(super) fn is_live(&self, run: &RunSummary) -> bool {
-        let is_it = |live: &std::sync::Arc<super::live::LiveRun>| **live.session() == *run.session && !live.is_over();
-        self.0.live.find(&run.run).is_some_and(|live| is_it(&live))
+        let tenant = SessionId::parse(&run.session).map_or_else(String::new, |id| id.user().to_owned());
+        self.0.live.find(&tenant, Some(&run.session), &run.run).is_some_and(|live| !live.is_over())
     }
 }
 

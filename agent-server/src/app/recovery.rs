@@ -199,7 +199,7 @@ impl App {
         }
         let name = id.to_string();
         let index = self.journal().index(&name).await?;
-        let is_here = |run: &str| self.0.live.find(run).is_some_and(|run| !run.is_over());
+        let is_here = |run: &str| self.0.live.find(id.user(), Some(&name), run).is_some_and(|run| !run.is_over());
         let mut stopped = Vec::new();
         for agent in &self.0.agents.names() {
             let Some(ids) = index.look(|index| index.unfinished(agent).map(|open| open.ids)) else { continue };

@@ -2,18 +2,23 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent::{Caps, ErrorKind, RunRequest, SessionId, WhenBusy};
+use agent::{
+    Caps, ErrorKind, RunRequest, SessionId, WhenBusy,
+    core::dispatch::{Job, Wanted},
+};
 use sha2::{Digest, Sha256};
 
 use super::{
     App, FoundRun,
     brought::Kept,
+    dispatched::DIGEST,
     live::{Asked, LiveRun, Phase, TooMany},
-    names::Named,
+    names::{Key, Named},
 };
 use crate::{
     caller::{Caller, Scope},
     error::ApiError,
+    trace,
     webhooks::{Hook, Webhook},
 };
 
@@ -31,8 +36,9 @@ pub struct Start {
     pub(super) agent: String,
     pub(super) request: RunRequest,
     pub(super) session: Option<String>,
-    pub(super) key: Option<String>,
-    pub(super) digest: Option<[u8; 32]>,
+    pub(super) key: Option<Key>,
+    /// Digest of the body, in hexadecimal.
+    pub(super) digest: Option<Arc<str>>,
     pub(super) hooks: Vec<Hook>,
 }
 
@@ -50,10 +56,18 @@ impl Start {
         self
     }
 
-    /// Sets an idempotency key: a repeated request with the same key yields the same run.
+    /// Sets an idempotency key: a repeated request of the same subject with the same key yields the
+    /// same run.
     #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
+    pub fn key(self, key: impl Into<String>) -> Self {
+        self.key_of("", key)
+    }
+
+    /// Like [`key`](Self::key), for a message id of a protocol, whose ids are independent of those
+    /// of other protocols.
+    #[must_use]
+    pub(crate) fn key_of(mut self, protocol: &'static str, key: impl Into<String>) -> Self {
+        self.key = Some(Key { protocol, key: key.into() });
         self
     }
 
@@ -73,7 +87,7 @@ impl Start {
     /// Sets the request's body, to detect a different request with the same key.
     #[must_use]
     pub fn body(mut self, body: &[u8]) -> Self {
-        self.digest = Some(Sha256::digest(body).into());
+        self.digest = Some(Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect::<String>().into());
         self
     }
 }
@@ -108,7 +122,7 @@ impl App {
     async fn begin(&self, caller: &Caller, start: Start) -> Result<FoundRun, ApiError> {
         let agent = self.agent(caller, &start.agent)?.agent().clone();
         let has_key = start.key.is_some();
-        let named = Named::new(caller, agent.name(), start.session.as_deref(), start.key.as_deref())?;
+        let named = Named::new(caller, agent.name(), start.session.as_deref(), start.key.as_ref())?;
         let session = SessionId::new(caller.tenant(), &named.session);
         let store_name = session.to_string();
         if let Some(there) = self.under_way(agent.name(), &start, &named, &store_name)? {
@@ -116,14 +130,18 @@ impl App {
         }
         self.allow()?;
         self.check_busy(start.request.when_busy)?;
-        let request = self.of_caller(caller, start.request.session(session).run_id(named.run.clone()));
         // A repeated request for an existing run spends nothing.
-        let request = match has_key && self.journal().has_run(&store_name, &named.run).await? {
-            true => self.charge_unchecked(request)?,
-            false => self.charge(request).await?,
-        };
+        if has_key
+            && let Some(there) = self.started_before(caller, &named, &store_name, start.digest.as_deref()).await?
+        {
+            return Ok(there);
+        }
+        let request = self.of_caller(caller, start.request.session(session).run_id(named.run.clone()));
+        let request = self.charge(request).await?;
         if let Some(dispatch) = self.dispatch() {
-            return self.hand_over(&**dispatch, caller, agent.name().into(), &request, start.hooks).await;
+            return self
+                .hand_over(&**dispatch, caller, agent.name().into(), &request, start.digest.as_deref(), start.hooks)
+                .await;
         }
         let is_queued = matches!(request.when_busy, Some(WhenBusy::Queue { .. }));
         let asked = Asked {
@@ -131,7 +149,7 @@ impl App {
             id: named.run.as_str().into(),
             agent: agent.name().into(),
             session: store_name.as_str().into(),
-            digest: start.digest,
+            digest: start.digest.clone(),
             began: None,
             kept: self.keep_first(agent.name(), &request, is_queued, &store_name).await?,
             is_kept: is_queued,
@@ -147,7 +165,7 @@ impl App {
         };
         let found = FoundRun::of_live(self.clone(), live.clone());
         if !is_new {
-            return self.again(live.digest, start.digest, found);
+            return again(live.digest.as_deref(), start.digest.as_deref(), found);
         }
         match is_queued {
             true => Ok(found.started()),
@@ -175,17 +193,49 @@ impl App {
         {
             return Ok(Some(FoundRun::of_live(self.clone(), there)));
         }
-        let there = has_key.then(|| self.0.live.find(&named.run)).flatten();
-        let again =
-            |there: Arc<LiveRun>| self.again(there.digest, start.digest, FoundRun::of_live(self.clone(), there));
+        let tenant = SessionId::parse(session).map_or_else(String::new, |id| id.user().to_owned());
+        let there = has_key.then(|| self.0.live.find(&tenant, Some(session), &named.run)).flatten();
+        let again = |there: Arc<LiveRun>| {
+            let digest = there.digest.clone();
+            again(digest.as_deref(), start.digest.as_deref(), FoundRun::of_live(self.clone(), there))
+        };
         there.map(again).transpose()
+    }
+
+    /// Returns the run that this key started before, in any process: from the journal, or from the
+    /// queue if it has not begun.
+    ///
+    /// # Errors
+    /// 422 if that request was another one; the errors of the store and of the queue.
+    async fn started_before(
+        &self,
+        caller: &Caller,
+        named: &Named,
+        session: &str,
+        digest: Option<&str>,
+    ) -> Result<Option<FoundRun>, ApiError> {
+        if self.journal().has_run(session, &named.run).await? {
+            let found = self.run(caller, &named.run, Some(&named.session)).await?;
+            let then = self.job(session, &named.run).await?.and_then(|job| digest_of(&job));
+            return again(then.as_deref(), digest, found).map(Some);
+        }
+        let Some(job) = self.job(session, &named.run).await? else { return Ok(None) };
+        let found = FoundRun::elsewhere_of(self.clone(), job.at.clone());
+        again(digest_of(&job).as_deref(), digest, found).map(Some)
+    }
+
+    /// Returns the job of a run, if there is a queue that has it.
+    async fn job(&self, session: &str, run: &str) -> Result<Option<Job>, ApiError> {
+        let Some(queue) = &self.0.queue else { return Ok(None) };
+        let jobs = queue.jobs(&Wanted::default().session(session).run(run)).await?;
+        Ok(jobs.into_iter().next().map(|queued| queued.job))
     }
 
     /// Applies the caller's limits and identity to the request.
     pub(super) fn of_caller(&self, caller: &Caller, mut request: RunRequest) -> RunRequest {
         request.stream = request.stream.or(Some(true));
         request.caps = caps(caller, request.caps);
-        request.traceparent = request.traceparent.or_else(|| caller.traceparent());
+        request.traceparent = request.traceparent.or_else(trace::current);
         let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
         self.allow_spending(caller, request.on_behalf_of(user))
     }
@@ -200,9 +250,14 @@ impl App {
     ) -> Result<FoundRun, ApiError> {
         match live.begins().await {
             Phase::Ended(end) if live.begun().is_none() => match &*end {
-                // The run of this key began in another process, or long ago.
-                Err(error) if error.kind() == ErrorKind::Stale && has_key => self.run(caller, &named.run, None).await,
-                Err(error) => Err(ApiError::of(error).renamed(live.session(), &named.session)),
+                Err(error) => {
+                    // The run of this key may have begun in another process.
+                    let is_taken = has_key && matches!(error.kind(), ErrorKind::Stale | ErrorKind::Busy);
+                    if is_taken && self.journal().has_run(live.session(), &named.run).await? {
+                        return self.run(caller, &named.run, Some(&named.session)).await;
+                    }
+                    Err(ApiError::of(error).renamed(live.session(), &named.session))
+                }
                 Ok(_) => Err(ApiError::conflict("busy", "another run has taken the messages")),
             },
             _ => Ok(FoundRun::of_live(self.clone(), live.clone()).started()),
@@ -256,15 +311,21 @@ impl App {
     pub(super) fn allow(&self) -> Result<(), ApiError> {
         if self.is_draining() { Err(draining()) } else { Ok(()) }
     }
+}
 
-    /// Returns the run that a key started before.
-    fn again(&self, then: Option<[u8; 32]>, now: Option<[u8; 32]>, found: FoundRun) -> Result<FoundRun, ApiError> {
-        // A resumed run has no digest of its first request.
-        if then.is_some() && now.is_some() && then != now {
-            return Err(ApiError::idempotency_mismatch());
-        }
-        Ok(found)
-    }
+/// Returns the run that a key started before.
+fn again(then: Option<&str>, now: Option<&str>, found: FoundRun) -> Result<FoundRun, ApiError> {
+    if is_other(then, now) { Err(ApiError::idempotency_mismatch()) } else { Ok(found) }
+}
+
+/// Returns the digest of the request that a job was made of.
+fn digest_of(job: &Job) -> Option<String> {
+    job.extra.get(DIGEST)?.as_str().map(str::to_owned)
+}
+
+/// True if the digests of two requests differ; not every run has one.
+fn is_other(then: Option<&str>, now: Option<&str>) -> bool {
+    then.zip(now).is_some_and(|(then, now)| then != now)
 }
 
 impl From<TooMany> for ApiError {

@@ -116,7 +116,7 @@ impl Turn {
         }
         let start = Start::new(agent, request).session(session);
         // The same id with other content is another request.
-        let start = if key.is_empty() { start } else { start.key(key).body(&said) };
+        let start = if key.is_empty() { start } else { start.key_of("message", key).body(&said) };
         let run = app.start(caller, start).await?;
         Ok(Began { run, after: None })
     }

@@ -1,7 +1,7 @@
 //! Tool calls of MCP clients as runs.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, PoisonError},
     task::{Context, Poll},
 };
 
@@ -14,6 +14,7 @@ use agent::{
 };
 use tower::Service;
 
+use super::endpoint::LatestTrace;
 use crate::{ApiError, App, Caller, FoundRun, RunStatus, Scope, Start, follow::ending, speech::Ending};
 
 /// Runs of an agent for one caller.
@@ -22,6 +23,7 @@ pub(super) struct Runs {
     pub(super) app: App,
     pub(super) caller: Caller,
     pub(super) agent: Arc<str>,
+    pub(super) trace: LatestTrace,
 }
 
 impl Service<RunRequest> for Runs {
@@ -94,6 +96,7 @@ impl Runs {
             };
             return app.go_on(caller, &run, answers, shape).await;
         }
+        request.traceparent = self.trace.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Calls of one client are serialised; questions of a call that is over stay unanswered.
         (request.when_busy, request.when_waiting) = (Some(WhenBusy::queue()), Some(WhenWaiting::Supersede));
         let start = Start::new(&*self.agent, request);

@@ -1,6 +1,12 @@
 //! An agent as a Model Context Protocol server.
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use agent::{
     Agent, Worker,
@@ -62,8 +68,11 @@ async fn a_call_of_an_agent_that_workers_run_gives_its_answer_and_its_questions_
 }
 
 async fn post(served: &Served, key: &str, session: Option<&str>, body: &Value) -> Answer {
+    static REQUESTS: AtomicU64 = AtomicU64::new(1);
+    let span = REQUESTS.fetch_add(1, Ordering::Relaxed); // of clients with telemetry, each request has another one
     let mut headers = format!(
-        "content-type: application/json\r\naccept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n"
+        "content-type: application/json\r\naccept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n\
+         traceparent: 00-0af7651916cd43dd8448eb211c80319c-{span:016x}-01\r\n"
     );
     if let Some(session) = session {
         headers += &format!("mcp-session-id: {session}\r\n");
@@ -92,4 +101,28 @@ async fn keys_open_their_own_connections_alone_and_only_with_the_scope() {
     let tools = post(&served, &ada, Some(&session), &list).await;
     assert!(tools.body.contains("actor"), "{tools:?}");
     assert_eq!(post(&served, &bob, Some(&session), &list).await.status, 404, "it is another's");
+}
+
+#[tokio::test]
+async fn the_sessions_of_a_tenant_are_not_displaced_by_those_of_another() {
+    let (ada, of_ada) = Key::generate("ada", "teapots").expect("a key");
+    let others: Vec<_> = (0..120).map(|n| Key::generate(&format!("k{n}"), "kettles").expect("a key")).collect();
+    let keys = others.iter().map(|(_, key)| key.clone()).chain([of_ada]);
+    let served = Served::of(Server::builder().agent(actor()).keys(Keys::new(keys).expect("keys"))).await;
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let session_of = |opened: &Answer| {
+        let session = opened.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+        session.expect("a session").to_owned()
+    };
+    let session = session_of(&post(&served, &ada, None, &hello).await);
+    let mut first = None;
+    for (key, _) in &others {
+        let opened = session_of(&post(&served, key, None, &hello).await);
+        first = first.or(Some((key, opened)));
+    }
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    assert_eq!(post(&served, &ada, Some(&session), &list).await.status, 200);
+    let (key, opened) = first.expect("a key");
+    assert_eq!(post(&served, key, Some(&opened), &list).await.status, 404, "each tenant has a limit");
 }

@@ -208,3 +208,47 @@ async fn health_readiness_and_figures_are_told() {
         "{figures}"
     );
 }
+
+#[tokio::test]
+async fn a_repeated_key_finds_the_run_that_is_active_in_another_process() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let journal = SqliteJournal::open(dir.path().join("runs.db")).expect("a journal");
+    let model = Gated::new([Turn::text("Done.")]);
+    let serve = async || {
+        let agent = Agent::builder("support", model.clone()).build().expect("an agent");
+        Serving::new(Server::builder().agent(agent).store(journal.clone())).await
+    };
+    let (one, two) = (serve().await, serve().await);
+    let start = async |serving: &Serving| {
+        let client = serving.client();
+        let body = json!({"input": "Hi.", "session": "garden"});
+        let mut request = client.json(http::Method::POST, "/api/agents/support/runs", &body);
+        request.headers_mut().insert("idempotency-key", "7f3c".parse().expect("a value"));
+        client.answer(request).await
+    };
+    let first = start(&one).await.json();
+    let again = start(&two).await;
+    assert_eq!((again.status, &again.json()["run"]), (200, &first["run"]), "{}", again.text);
+    model.open();
+    assert_eq!(two.client().rest(&again.json()).await["answer"], "Done.");
+}
+
+#[tokio::test]
+async fn users_of_a_tenant_do_not_share_their_keys_for_requests() {
+    let keys: Vec<_> = ["ada", "bob"].map(|name| Key::generate(name, "teapots").expect("a key")).into();
+    let agent = Agent::builder("support", ScriptedModel::new(["One.", "Two."].map(Turn::text)));
+    let server = Server::builder().agent(agent.build().expect("an agent"));
+    let rows = keys.iter().map(|(_, key)| key.clone());
+    let serving = Serving::new(server.keys(Keys::new(rows).expect("keys"))).await;
+    let mut runs = Vec::new();
+    for (secret, _) in &keys {
+        let client = serving.client().with_key(secret);
+        let body = json!({"input": "Hi.", "session": "garden"});
+        let mut request = client.json(http::Method::POST, "/api/agents/support/runs", &body);
+        request.headers_mut().insert("idempotency-key", "1".parse().expect("a value"));
+        let run = client.answer(request).await;
+        assert_eq!(run.status, 202, "{}", run.text);
+        runs.push(client.rest(&run.json()).await["answer"].clone());
+    }
+    assert_eq!(runs, ["One.", "Two."]);
+}

@@ -1,12 +1,12 @@
 //! Isolation of tenants, and scopes of keys.
 
-use agent::testing::Turn;
+use agent::{Agent, journal::MemoryJournal, middleware::Approval, testing::Turn};
 use agent_server::{Caller, Key, Keys, Scope, Server};
 use axum::{extract::Request, middleware::Next};
 use http::Method;
 use serde_json::json;
 
-use super::support::{Client, Serving, call, support};
+use super::support::{Client, Gated, Serving, call, refund, support};
 
 /// Returns a server with keys of two tenants, and a read-only key of the first.
 async fn two_tenants(turns: Vec<Turn>) -> (Serving, Client, Client, Client) {
@@ -146,4 +146,37 @@ async fn a_layer_of_the_teams_own_says_who_asks() {
         tower::ServiceExt::oneshot(router.clone(), request).await.expect("an answer").status().as_u16()
     };
     assert_eq!((ask(Some("teapots")).await, ask(None).await), (200, 401));
+}
+
+#[tokio::test]
+async fn runs_of_two_tenants_with_one_id_are_two_runs() {
+    let journal = MemoryJournal::default();
+    let asks = support([call("c1", "A-1"), call("c1", "A-1")]).store(journal.clone()).build().expect("an agent");
+    for session in ["teapots/s", "kettles/s"] {
+        let request = agent::RunRequest::user("Refund A-1.").session(session).run_id("order-17");
+        let end = asks.start(request).await.expect("it runs");
+        assert!(matches!(end, agent::RunEnd::Interrupted(_)), "{end:?}");
+    }
+    let model = Gated::new(["One.", "Two."].map(Turn::text));
+    let agent = Agent::builder("support", model.clone()).tool(refund).middleware(Approval::new().ask("refund"));
+    let keys: Vec<_> = ["teapots", "kettles"].map(|tenant| Key::generate("k", tenant).expect("a key")).into();
+    let rows = keys.iter().map(|(_, key)| key.clone());
+    let server = Server::builder().agent(agent.build().expect("an agent")).store(journal);
+    let serving = Serving::new(server.keys(Keys::new(rows).expect("keys"))).await;
+    let answers = json!({"answers": [{"question": "c1/approval", "allow": true}]});
+    let clients: Vec<_> = keys.iter().map(|(secret, _)| serving.client().with_key(secret)).collect();
+    for client in &clients {
+        let answered = client.post("/api/runs/order-17/answers?session=s", &answers).await;
+        assert_eq!(answered.status, 202, "{}", answered.text);
+    }
+    model.open();
+    model.open();
+    let mut told = Vec::new();
+    for client in &clients {
+        let run = client.get("/api/runs/order-17?session=s&wait=30").await.json();
+        assert_eq!(run["status"], "finished", "{run}");
+        told.push(run["answer"].to_string());
+    }
+    told.sort();
+    assert_eq!(told, ["\"One.\"", "\"Two.\""]);
 }

@@ -273,3 +273,25 @@ async fn those_who_watch_a_run_below_one_that_was_given_up_are_told_that_it_rest
     let ended = tokio::time::timeout(Duration::from_secs(20), watching).await.expect("it ends").expect("no panic");
     assert_eq!(ended, 200);
 }
+
+#[tokio::test]
+async fn a_repeated_key_with_another_body_is_refused_while_the_run_waits_in_the_queue_and_afterwards() {
+    let queued = Queued::new().await;
+    let client = queued.serving.client();
+    let start = async |input: &str| {
+        let body = json!({"input": input, "session": "s"});
+        let mut request = client.json(http::Method::POST, "/api/agents/support/runs", &body);
+        request.headers_mut().insert("idempotency-key", "k".parse().expect("letters"));
+        client.answer(request).await
+    };
+    let first = start("Hi.").await.json();
+    let check = async || {
+        assert_eq!(start("Another.").await.code(), "idempotency_mismatch");
+        let again = start("Hi.").await;
+        assert_eq!((again.status, &again.json()["run"]), (200, &first["run"]), "{}", again.text);
+    };
+    check().await;
+    let _worker = queued.worker(vec![Turn::text("Hello.")]);
+    assert_eq!(client.rest(&first).await["answer"], "Hello.");
+    check().await;
+}
