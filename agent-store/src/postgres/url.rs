@@ -99,7 +99,7 @@ mod tests {
 
     fn asked(sslmode: Option<&str>, sslrootcert: Option<&str>) -> Asked {
         let (sslmode, sslrootcert) = (sslmode.map(str::to_owned), sslrootcert.map(str::to_owned));
-        Asked { sslmode, sslrootcert, pooled: None }
+        Asked { sslmode, sslrootcert, ..Asked::default() }
     }
 
     #[test]

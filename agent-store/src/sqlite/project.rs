@@ -139,8 +139,8 @@ impl Tables<'_> {
     }
 
     /// Makes every session's projection be rebuilt.
-    pub(super) fn invalidate(&self) -> Outcome<()> {
-        self.execute("UPDATE session SET projected = -1", &[]).map(Ok)
+    pub(super) fn invalidate(&self) -> rusqlite::Result<()> {
+        self.execute("UPDATE session SET projected = -1", &[])
     }
 }
 

@@ -38,7 +38,7 @@ impl SqliteJournal {
     /// # Errors
     /// [`ErrorKind::Store`] if the file cannot be written.
     pub async fn rebuild(&self) -> Result<()> {
-        self.job(|tables| tables.invalidate()).await?;
+        self.job(|tables| tables.invalidate().map(Ok)).await?;
         self.0.searched.forget().await;
         self.project().await
     }

@@ -89,7 +89,7 @@ async fn what_is_erased_is_not_in_a_dump_of_the_database_any_more() {
     }
 
     let erasure = Erasure::of(Owner::Tenant(tenant.clone())).queue(&jobs).ledger(&accounts);
-    assert_eq!(erasure.apply(&journal).await.expect("erases"), [of_tenant.clone()]);
+    assert_eq!(erasure.apply(&journal).await.expect("erases"), [&*of_tenant]);
     accounts.balance("any").await.expect("a turn of the thread");
     for place in [&journals, &queues, &ledgers] {
         let left = dump(place);
