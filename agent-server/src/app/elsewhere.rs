@@ -105,7 +105,7 @@ impl FoundRun {
         let mut ids = RunIds::root(self.agent(), self.store_name().clone());
         (ids.run_id, ids.root_run_id) = (self.id().into(), self.id().into());
         let (ids, journal, began) = (Arc::new(ids), app.journal().clone(), record.seq);
-        // What was relayed since a viewer waits is streamed even if the run has ended meanwhile.
+        // A viewer that waited for the run receives its relayed events even if the run has ended.
         if !is_early && self.rest(&mut Look::new()).await? == Rest::Settled {
             return Ok(EventHub::at_rest(journal, &ids, began, self.newest().await?)
                 .subscribe_after(began, after)
