@@ -213,7 +213,8 @@ mod tests {
     #[tokio::test]
     async fn a_publisher_learns_of_each_new_subscription_and_of_the_end_of_the_last() {
         let relay = MemoryRelay::default();
-        let mut waiting = Box::pin(relay.watched(&run("r"), 0));
+        let watched = run("r");
+        let mut waiting = Box::pin(relay.watched(&watched, 0));
         assert!((&mut waiting).now_or_never().is_none() && !relay.is_watched(&run("r")));
         let first = relay.subscribe(&run("r"));
         let since = waiting.await;
