@@ -26,7 +26,8 @@ impl Connect {
 #[async_trait]
 impl Tool for Connect {
     fn spec(&self) -> ToolSpec {
-        let name: String = self.client.name().chars().take(NAME).collect();
+        let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+        let name: String = self.client.name().chars().take(NAME).map(fits).collect();
         let description = format!(
             "{} Its tools are missing until then. Call this tool to connect now; if it fails, tell the user.",
             self.why

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{ErrorKind, ExitReason, Toolset, engine::RunParts, run::RunDeadline};
+use agent_core::{ErrorKind, ExitReason, Tool, Toolset, engine::RunParts, run::RunDeadline};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -11,17 +11,23 @@ use super::{double::Double, support::*, wild};
 /// Every method that a client of these tests calls.
 const METHODS: [&str; 3] = ["initialize", "tools/list", "tools/call"];
 
+/// Returns true for the tool that connects a server whose tools are missing.
+fn is_stand_in(tool: &dyn Tool) -> bool {
+    tool.spec().name == "connect_wild"
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_at_any_method_costs_an_error_and_never_the_run() {
     for method in METHODS {
         let client = wild::builder(&format!("hang {method}")).timeout(Duration::from_secs(5)).build().expect("builds");
         let run = run(|_| {});
         let tools = client.tools(run.cx()).await.expect("a run goes on");
-        assert_eq!(tools.is_empty(), method != "tools/call", "{method}");
+        assert_eq!(tools.iter().all(|tool| is_stand_in(&**tool)), method != "tools/call", "{method}");
         for tool in tools {
             let error = tool.call(request(run.cx(), &*tool, json!({}))).await.expect_err("hangs");
             assert_eq!(error.kind(), ErrorKind::Tool);
-            assert!(error.message().contains("did not answer within 5 seconds"), "{error}");
+            let says_why = is_stand_in(&*tool) || error.message().contains("did not answer within 5 seconds");
+            assert!(says_why, "{error}");
         }
         let closed = tokio::time::timeout(Duration::from_secs(30), client.close()).await;
         closed.expect("closing does not hang").expect("closes");
@@ -60,7 +66,7 @@ async fn a_server_that_dies_at_any_method_costs_an_error_and_is_tried_again() {
             for tool in client.tools(run.cx()).await.expect("a run goes on") {
                 let error = tool.call(request(run.cx(), &*tool, json!({}))).await.expect_err("dies");
                 assert_eq!(error.kind(), ErrorKind::Tool);
-                assert!(error.message().contains("went away"), "{error}");
+                assert!(is_stand_in(&*tool) || error.message().contains("went away"), "{error}");
             }
             tokio::time::sleep(Duration::from_secs(120)).await;
         }

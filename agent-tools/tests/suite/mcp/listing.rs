@@ -71,7 +71,7 @@ async fn a_server_that_is_away_is_left_out_and_tried_again_later_and_later() {
     let double = Double::new();
     double.set_away(true);
     let client = double.client();
-    assert_eq!(names(&client).await, [""; 0]);
+    assert_eq!(names(&client).await, ["connect_double"]);
     for _ in 0..20 {
         names(&client).await;
     }
@@ -144,7 +144,7 @@ async fn a_list_that_cannot_be_had_at_first_is_asked_for_later_and_later() {
     let client = wild::builder("hang tools/list").build().expect("builds");
     let begin = Instant::now();
     for _ in 0..50 {
-        assert_eq!(names(&client).await, [""; 0]);
+        assert_eq!(names(&client).await, ["connect_wild"]);
     }
     assert!(begin.elapsed() < Duration::from_secs(35), "once, and then it is left alone: {:?}", begin.elapsed());
 }
