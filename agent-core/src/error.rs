@@ -292,7 +292,7 @@ impl ErrorKind {
 
     /// True if the model receives a tool's error of this kind and can handle it. Errors of other
     /// kinds end or suspend the run: layers must return them unchanged.
-    pub fn is_told(self) -> bool {
+    pub fn is_model_visible(self) -> bool {
         !matches!(
             self,
             Self::Interrupted

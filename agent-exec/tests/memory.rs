@@ -107,7 +107,7 @@ impl JournalWriter for Elsewhere {
         Ack::Done(Some(Ok(before + 1)))
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 }

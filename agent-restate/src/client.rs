@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     Answer, Error, ErrorKind, Result, WhenBusy, WhenWaiting, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
     journal::RunStatus,
 };
 use reqwest::{Method, RequestBuilder};
@@ -282,18 +282,18 @@ impl Dispatch for Restate {
         }
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
         Ok(match self.output(run).await? {
             Output::Unknown => None,
             Output::Ended(Outcome { status: RunStatus::Failed, error, .. }) => {
-                Some(Standing::Dead { error: error.unwrap_or_default() })
+                Some(JobStatus::Dead { error: error.unwrap_or_default() })
             }
-            Output::Failed(error) => Some(Standing::Dead { error }),
-            Output::Ended(_) => Some(Standing::Done),
+            Output::Failed(error) => Some(JobStatus::Dead { error }),
+            Output::Ended(_) => Some(JobStatus::Done),
             Output::Open => Some(match self.open(run).await? {
-                None => Standing::Queued,
-                Some(open) if open.asked.is_empty() => Standing::Running { worker: open.invocation },
-                Some(_) => Standing::AtRest,
+                None => JobStatus::Queued,
+                Some(open) if open.asked.is_empty() => JobStatus::Running { worker: open.invocation },
+                Some(_) => JobStatus::AtRest,
             }),
         })
     }
@@ -366,7 +366,7 @@ mod tests {
 
     /// Returns the status of a run for a server response with this HTTP status, error source and
     /// body.
-    async fn stands(status: u16, source: Option<&str>, body: &str) -> Result<Option<Standing>> {
+    async fn stands(status: u16, source: Option<&str>, body: &str) -> Result<Option<JobStatus>> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has ports");
         let restate = Restate::new(format!("http://{}", listener.local_addr().expect("is bound"))).expect("a URL");
         let source = source.map(|source| format!("x-restate-error-source: {source}\r\n")).unwrap_or_default();
@@ -408,7 +408,7 @@ mod tests {
             [(404, Some("invocation")), (500, Some("invocation")), (503, Some("invocation")), (500, None)]
         {
             let stands = stands(status, source, r#"{"message":"killed"}"#).await.expect("is known");
-            assert!(matches!(&stands, Some(Standing::Dead { error }) if error.contains("killed")), "{stands:?}");
+            assert!(matches!(&stands, Some(JobStatus::Dead { error }) if error.contains("killed")), "{stands:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use agent_core::{
     Error, ErrorKind, Journal, Result,
     budget::Ledger,
-    dispatch::{Upkeep, Wanted},
+    dispatch::{QueueAdmin, Wanted},
     journal::SessionQuery,
 };
 
@@ -41,7 +41,7 @@ pub enum Owner {
 #[must_use]
 pub struct Erasure<'a> {
     owner: Owner,
-    queue: Option<&'a dyn Upkeep>,
+    queue: Option<&'a dyn QueueAdmin>,
     ledger: Option<&'a dyn Ledger>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Erasure<'a> {
     }
 
     /// Erases from this queue too.
-    pub fn queue(mut self, queue: &'a dyn Upkeep) -> Self {
+    pub fn queue(mut self, queue: &'a dyn QueueAdmin) -> Self {
         self.queue = Some(queue);
         self
     }

@@ -60,7 +60,11 @@ impl Leases {
 
     /// Verifies that a lease is held now. Where the last renewal is too old, `renew` asks the
     /// store, repeatedly if the process was stopped meanwhile.
-    pub(crate) fn prove<R>(&self, epoch: i64, renew: impl Fn() -> R + Send + 'static) -> BoxFuture<'static, Result<()>>
+    pub(crate) fn verify_lease<R>(
+        &self,
+        epoch: i64,
+        renew: impl Fn() -> R + Send + 'static,
+    ) -> BoxFuture<'static, Result<()>>
     where
         R: Future<Output = Result<()>> + Send,
     {

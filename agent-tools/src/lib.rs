@@ -14,7 +14,7 @@
 //! * `outbound` sends requests to untrusted addresses (feature `outbound`).
 //! * [`Workspace`] is a set of tools for the files below one directory.
 //! * [`AskUser`] is a tool by which a model asks the user.
-//! * [`ServedAgent`] is a remote agent as a tool, run through the caller's engine.
+//! * [`RemoteAgent`] is a remote agent as a tool, run through the caller's engine.
 //! * [`Finish`] is a tool by which a model declares its task done.
 //! * [`Shell`] is a set of tools that run commands in a [`sandbox`].
 //! * `web` reads pages and searches (feature `web`), `openapi` generates tools from an API
@@ -141,7 +141,7 @@ pub use self::{
     output::{IntoToolOutput, Json, Typed},
     partial_json::PartialJson,
     resource::Resource,
-    served::ServedAgent,
+    served::RemoteAgent,
     set::ToolSet,
     structured::{Answer, AnswerMode, InvalidAnswer, PartialAnswer, Structured, json_in},
 };

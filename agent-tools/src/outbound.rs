@@ -9,7 +9,7 @@ use reqwest::Method;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::http::{Call, Http, Reach, System, host};
+use crate::http::{AddressPolicy, Call, Http, System, host};
 
 /// Value of the `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
@@ -35,7 +35,7 @@ const READ: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct Outbound {
     http: Http,
-    reach: Arc<Reach>,
+    reach: Arc<AddressPolicy>,
     time: Duration,
 }
 
@@ -107,7 +107,7 @@ impl OutboundBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] if an allowed address is invalid.
     pub fn build(self) -> Result<Outbound> {
-        let mut reach = Reach::public(Arc::new(System));
+        let mut reach = AddressPolicy::public(Arc::new(System));
         self.private.iter().try_for_each(|address| reach.allow(address))?;
         Ok(Outbound { http: Http::new(reach.clone(), USER_AGENT)?, reach: Arc::new(reach), time: self.time })
     }

@@ -1,4 +1,4 @@
-//! [`ServedAgent`].
+//! [`RemoteAgent`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ struct ServedArgs {
 ///   has ended, for any reason; until then, its own [`caps`](Self::caps) apply.
 /// * A remote run that fails or is cancelled makes the call fail.
 ///
-/// `Agent::of_tool("travel", ServedAgent::new("travel"))` of `agent-exec` turns the tool into a
+/// `Agent::of_tool("travel", RemoteAgent::new("travel"))` of `agent-exec` turns the tool into a
 /// sub-agent.
 ///
 /// ```
@@ -47,7 +47,7 @@ struct ServedArgs {
 /// assert_eq!(travel.spec().name, "travel");
 /// ```
 #[derive(Clone, Debug)]
-pub struct ServedAgent {
+pub struct RemoteAgent {
     agent: Arc<str>,
     service: Option<Arc<str>>,
     caps: Option<Caps>,
@@ -55,7 +55,7 @@ pub struct ServedAgent {
     max_depth: Option<u32>,
 }
 
-impl ServedAgent {
+impl RemoteAgent {
     /// Creates the tool for the remote agent of this name, which is the tool's name too.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
         Self { agent: agent.into(), service: None, caps: None, timeout: None, max_depth: None }
@@ -104,7 +104,7 @@ impl ServedAgent {
 }
 
 #[async_trait]
-impl Tool for ServedAgent {
+impl Tool for RemoteAgent {
     fn spec(&self) -> ToolSpec {
         let description = format!("Hands a task to the agent '{}' and returns its answer.", self.agent);
         ToolSpec::new(&*self.agent, description, schema::of_arguments::<ServedArgs>())

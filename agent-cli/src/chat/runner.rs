@@ -164,7 +164,7 @@ impl Runner {
             }
             Action::Answer(answers) => {
                 // The model may be another one since.
-                self.start(state, RunRequest::recover_with(self.session.clone(), answers).despite_changes());
+                self.start(state, RunRequest::recover_with(self.session.clone(), answers).allow_changed_agent());
             }
             Action::Sessions => self.list(state).await?,
             Action::Quit => {}
@@ -172,7 +172,7 @@ impl Runner {
             Action::Resume => match self.agent.unfinished(&self.session).await? {
                 None => return Err(Error::config("there is nothing to go on with: the newest run is finished")),
                 Some(open) if !open.questions.is_empty() => state.ask(open.questions),
-                Some(_) => self.start(state, RunRequest::recover(self.session.clone(), []).despite_changes()),
+                Some(_) => self.start(state, RunRequest::recover(self.session.clone(), []).allow_changed_agent()),
             },
             Action::Model(name) => {
                 let agent = self.agent.to_builder().model(load::model(Some(&name))?).build()?;

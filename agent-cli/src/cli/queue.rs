@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use agent::dispatch::StandingKind;
+use agent::dispatch::JobStatusKind;
 use clap::{
     Args, Subcommand,
     builder::{PossibleValuesParser, TypedValueParser},
@@ -79,7 +79,7 @@ pub(crate) struct Queue {
     pub(crate) act: Option<QueueAct>,
     /// List only jobs with this status
     #[arg(long = "status", value_parser = status())]
-    pub(crate) standing: Option<StandingKind>,
+    pub(crate) standing: Option<JobStatusKind>,
     /// List only jobs of this tenant
     #[arg(long, value_name = "NAME")]
     pub(crate) tenant: Option<String>,
@@ -88,9 +88,10 @@ pub(crate) struct Queue {
     pub(crate) limit: Option<usize>,
 }
 
-fn status() -> impl TypedValueParser<Value = StandingKind> {
-    let known = |name: String| StandingKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("unknown status");
-    PossibleValuesParser::new(StandingKind::ALL.map(StandingKind::as_str)).try_map(known)
+fn status() -> impl TypedValueParser<Value = JobStatusKind> {
+    let known =
+        |name: String| JobStatusKind::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or("unknown status");
+    PossibleValuesParser::new(JobStatusKind::ALL.map(JobStatusKind::as_str)).try_map(known)
 }
 
 #[derive(Debug, Subcommand)]

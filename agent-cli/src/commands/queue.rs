@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::{
     Error, PostgresQueue, Result, RunRequest,
-    dispatch::{Dispatch, Job, QueuedJob, Schedule, Upkeep, Wanted},
+    dispatch::{Dispatch, Job, QueueAdmin, QueuedJob, Schedule, Wanted},
 };
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use agent::{
     Error, PostgresJournal, Result, SqliteJournal,
     config::StoreAddress,
     core::Journal,
-    dispatch::Upkeep,
+    dispatch::QueueAdmin,
     store::{Erasure, Owner, PostgresLedger, PostgresQueue, Problem, Retention},
 };
 use serde_json::json;

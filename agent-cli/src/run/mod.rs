@@ -83,7 +83,7 @@ impl<'a> Driver<'a> {
     /// What failed the run.
     pub(crate) async fn drive(mut self, mut request: RunRequest) -> Result<End> {
         loop {
-            let request_now = if self.allow_changed_agent { request.despite_changes() } else { request };
+            let request_now = if self.allow_changed_agent { request.allow_changed_agent() } else { request };
             let end = self.once(request_now).await;
             let end = match end {
                 Ok(end) => end,

@@ -19,10 +19,10 @@
 
 pub(crate) mod account;
 mod builder;
-mod generous;
 mod ledger;
 mod reservation;
 mod terms;
+mod upper_bound;
 
 use std::{
     fmt,
@@ -31,7 +31,7 @@ use std::{
 };
 
 pub(crate) use self::account::Account;
-pub(crate) use self::generous::Generous;
+pub(crate) use self::upper_bound::UpperBound;
 use self::{account::LocalAccount, terms::Terms};
 pub use self::{
     builder::{BudgetBuilder, Window},
@@ -74,7 +74,7 @@ pub(crate) struct Inner {
     pub(crate) day: Arc<AtomicU64>,
     pub(crate) terms: Terms,
     /// Token estimator of prompts, used if `terms` has no counter.
-    pub(crate) count: Mutex<Generous>,
+    pub(crate) count: Mutex<UpperBound>,
 }
 
 /// Reason why a reservation failed.

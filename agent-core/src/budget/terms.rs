@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) prices: Option<Arc<dyn PriceTable>>,
-    /// Token counter; [`Generous`](super::generous::Generous) if `None`.
+    /// Token counter; [`UpperBound`](super::generous::UpperBound) if `None`.
     pub(crate) counter: Option<Arc<dyn TokenCounter>>,
     pub(crate) allow_unpriced: bool,
     pub(crate) answer_tokens: u64,

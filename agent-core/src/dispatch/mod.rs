@@ -30,7 +30,7 @@ pub use self::{
     job::Job,
     queue::{Claim, Claimed, Outcome, Queue, Told},
     relay::{ChunkRelay, MemoryRelay, RelayBatch, RelayItem},
-    upkeep::{QueuedJob, Schedule, StandingKind, Upkeep, Wanted},
+    upkeep::{JobStatusKind, QueueAdmin, QueuedJob, Schedule, Wanted},
 };
 use crate::{error::Result, message::Message, state::Answer};
 
@@ -70,7 +70,7 @@ pub trait Dispatch: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the status could not be read.
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>>;
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>>;
 }
 
 /// Address of a run.
@@ -120,7 +120,7 @@ pub enum Signal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Standing {
+pub enum JobStatus {
     /// Waiting in the queue.
     Queued,
     /// Running in a process.
@@ -139,15 +139,15 @@ pub enum Standing {
     Done,
 }
 
-impl Standing {
+impl JobStatus {
     /// The status without its data.
-    pub fn kind(&self) -> StandingKind {
+    pub fn kind(&self) -> JobStatusKind {
         match self {
-            Self::Queued => StandingKind::Queued,
-            Self::Running { .. } => StandingKind::Running,
-            Self::AtRest => StandingKind::AtRest,
-            Self::Dead { .. } => StandingKind::Dead,
-            Self::Done => StandingKind::Done,
+            Self::Queued => JobStatusKind::Queued,
+            Self::Running { .. } => JobStatusKind::Running,
+            Self::AtRest => JobStatusKind::AtRest,
+            Self::Dead { .. } => JobStatusKind::Dead,
+            Self::Done => JobStatusKind::Done,
         }
     }
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Job, Queue, RunAddress, Standing};
+use super::{Job, JobStatus, Queue, RunAddress};
 use crate::error::Result;
 
 /// Administration of a queue: lists jobs, retries dead letters, and manages schedules.
 #[async_trait]
-pub trait Upkeep: Queue {
+pub trait QueueAdmin: Queue {
     /// Returns the jobs that match `wanted`, newest first.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ pub trait Upkeep: Queue {
 #[non_exhaustive]
 pub struct Wanted {
     /// Only jobs with this status, regardless of its data. Default: all.
-    pub standing: Option<StandingKind>,
+    pub standing: Option<JobStatusKind>,
     /// Only jobs of this tenant. Default: all.
     pub tenant: Option<String>,
     /// Only jobs of these agents. Default: all.
@@ -87,7 +87,7 @@ impl Default for Wanted {
 impl Wanted {
     /// Restricts to jobs with this status.
     #[must_use]
-    pub fn standing(mut self, standing: StandingKind) -> Self {
+    pub fn standing(mut self, standing: JobStatusKind) -> Self {
         self.standing = Some(standing);
         self
     }
@@ -128,24 +128,24 @@ impl Wanted {
     }
 }
 
-/// A [`Standing`] without its data.
+/// A [`JobStatus`] without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum StandingKind {
-    /// [`Standing::Queued`].
+pub enum JobStatusKind {
+    /// [`JobStatus::Queued`].
     Queued,
-    /// [`Standing::Running`].
+    /// [`JobStatus::Running`].
     Running,
-    /// [`Standing::AtRest`].
+    /// [`JobStatus::AtRest`].
     AtRest,
-    /// [`Standing::Dead`].
+    /// [`JobStatus::Dead`].
     Dead,
-    /// [`Standing::Done`].
+    /// [`JobStatus::Done`].
     Done,
 }
 
-impl StandingKind {
+impl JobStatusKind {
     /// All statuses.
     pub const ALL: [Self; 5] = [Self::Queued, Self::Running, Self::AtRest, Self::Dead, Self::Done];
 
@@ -168,7 +168,7 @@ pub struct QueuedJob {
     /// The job.
     pub job: Job,
     /// Status of the job.
-    pub standing: Standing,
+    pub standing: JobStatus,
     /// Number of failures, including deaths of its worker, since the job was last suspended.
     pub failures: u32,
     /// Error of the last failure, or the reason why its last answers were refused.
@@ -184,7 +184,7 @@ pub struct QueuedJob {
 
 impl QueuedJob {
     /// Creates a job that is ready now.
-    pub fn new(job: Job, standing: Standing, now: u64) -> Self {
+    pub fn new(job: Job, standing: JobStatus, now: u64) -> Self {
         Self { job, standing, failures: 0, error: None, ready_at: now, created: now, changed: now }
     }
 }

@@ -7,12 +7,12 @@ use crate::llm::Chunk;
 
 /// Filter for chunks of messages whose beginning the reader missed.
 #[derive(Default)]
-pub(super) struct Cut {
+pub(super) struct ChunkFilter {
     /// `None` if nothing was missed; otherwise the runs that have begun another message since.
     whole: Option<HashSet<Arc<str>>>,
 }
 
-impl Cut {
+impl ChunkFilter {
     pub(super) fn everybody() -> Self {
         Self { whole: Some(HashSet::new()) }
     }

@@ -13,7 +13,7 @@ use super::{Emitter, EventKind};
 /// Delays transient events until earlier journal entries are acknowledged, so that readers see them
 /// in order, and a run need not wait for its journal to emit an event.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct DeferredEvent {
     /// True while batches are unacknowledged. Read without the lock: chunks are frequent, batches
     /// are not.
     is_open: AtomicBool,
@@ -29,7 +29,7 @@ struct Queue {
     events: VecDeque<(u64, Emitter, EventKind)>,
 }
 
-impl Held {
+impl DeferredEvent {
     /// Records that a batch was appended.
     pub(super) fn sent(&self) {
         self.lock().sent += 1;

@@ -15,7 +15,7 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 
-use super::{Event, EventKind, Position, cut::Cut, held::Held, kind::Projector};
+use super::{Event, EventKind, Position, cut::ChunkFilter, held::DeferredEvent, kind::Projector};
 use crate::{
     error::{Error, Result},
     journal::{Entry, EntryBody, Journal},
@@ -46,7 +46,7 @@ struct Inner {
     /// The root run of the tree.
     root: OnceLock<Arc<RunIds>>,
     readers: AtomicUsize,
-    held: Held,
+    held: DeferredEvent,
     ring: Mutex<Ring>,
 }
 
@@ -87,7 +87,7 @@ impl EventHub {
             patient: Vec::new(),
         };
         let (session, ring) = (Mutex::new(session), Mutex::new(ring));
-        let (root, readers, held) = (OnceLock::new(), AtomicUsize::new(0), Held::default());
+        let (root, readers, held) = (OnceLock::new(), AtomicUsize::new(0), DeferredEvent::default());
         Self(Arc::new(Inner { journal, session, root, readers, held, ring }))
     }
 
@@ -120,7 +120,7 @@ impl EventHub {
             ready: VecDeque::new(),
             reading: None,
             until: ring.position.seq + 1,
-            cut: if ring.start.is_some() { Cut::everybody() } else { Cut::default() },
+            cut: if ring.start.is_some() { ChunkFilter::everybody() } else { ChunkFilter::default() },
             given_up: false,
         }
     }
@@ -177,7 +177,7 @@ impl EventHub {
         if let Some((at, before)) = ring.place_after(after) {
             reader.cursor = ring.first + at as u64;
             reader.until = before + 1;
-            reader.cut = Cut::default();
+            reader.cut = ChunkFilter::default();
         } else {
             // The journal has no transient events: those since the newest entry are in the ring.
             reader.cursor = ring.first + ring.since_newest_entry() as u64;
@@ -234,7 +234,7 @@ impl EventHub {
     }
 
     /// The transient events deferred behind unacknowledged entries.
-    pub(super) fn held(&self) -> &Held {
+    pub(super) fn held(&self) -> &DeferredEvent {
         &self.0.held
     }
 
@@ -390,7 +390,7 @@ pub struct EventStream {
     reading: Option<BoxFuture<'static, Result<Vec<Arc<Entry>>>>>,
     /// Entries before this one are read from the journal: the ring no longer has them.
     until: u64,
-    cut: Cut,
+    cut: ChunkFilter,
     /// True if the journal could not be read.
     given_up: bool,
 }
@@ -508,7 +508,7 @@ impl Stream for EventStream {
                 // earlier entries.
                 this.seen = this.seen.max(Position { seq: ring.start.unwrap_or(0), after: 0 });
                 this.until = ring.first_entry();
-                this.cut = Cut::everybody();
+                this.cut = ChunkFilter::everybody();
                 continue;
             }
             let at = usize::try_from(this.cursor - ring.first).unwrap_or(usize::MAX);

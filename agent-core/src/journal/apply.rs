@@ -21,7 +21,7 @@ impl RunState {
         let mut state = Self::new(ids.clone(), fingerprint);
         state.attempt = Some(ids.run_id.clone()); // until it resumes as another attempt
         state.history = history;
-        state.trail.last_time = time;
+        state.run_meta.last_time = time;
         state
     }
 
@@ -49,7 +49,7 @@ impl RunState {
             EntryBody::StopRequested { reason } => drop(self.stop.get_or_insert_with(|| reason.clone().into())),
             EntryBody::ToolStarted { call_id, name, effect, attempt } => {
                 self.begun.insert(call_id.to_string(), Begun::new(*effect, attempt.clone()));
-                self.trail.counted.entry(call_id.clone()).or_insert_with(|| name.clone());
+                self.run_meta.counted.entry(call_id.clone()).or_insert_with(|| name.clone());
                 self.spend(Amounts::none().tool_calls(1));
             }
             EntryBody::ToolSuspended { call_id } => drop(self.begun.remove(&**call_id)),
@@ -77,20 +77,20 @@ impl RunState {
                 self.answers.insert(id.to_string(), Answer::recorded(answer, digest, by.as_deref()));
             }
             EntryBody::StateChanged { state, .. } => self.state.extend(state.clone()),
-            EntryBody::BudgetReserved { call, amounts } => drop(self.trail.reserved.insert(*call, *amounts)),
+            EntryBody::BudgetReserved { call, amounts } => drop(self.run_meta.reserved.insert(*call, *amounts)),
             EntryBody::BudgetSettled { call, amounts } => {
-                self.trail.reserved.remove(call);
+                self.run_meta.reserved.remove(call);
                 self.spend(*amounts);
             }
             EntryBody::SideModelFinished { usage } => self.usage += **usage,
             EntryBody::SubAgentLinked { call_id, hook, n, place, key, run, background } => {
                 let child = ChildRun::new(call_id.clone(), key.as_str(), run.clone());
                 let (hook, place) = (hook.clone(), place.clone());
-                self.trail.children.push(ChildRun { hook, n: *n, place, background: *background, ..child });
+                self.run_meta.children.push(ChildRun { hook, n: *n, place, background: *background, ..child });
                 self.sub_agents = self.sub_agents.saturating_add(1);
             }
             EntryBody::SubAgentReported { run, message } => {
-                self.trail.reported.insert(run.clone());
+                self.run_meta.reported.insert(run.clone());
                 self.questions.retain(|asked| id_within(&asked.id, run).is_none());
                 self.steering.extend(message.clone());
             }
@@ -105,7 +105,7 @@ impl RunState {
 
     /// True if the run can be resumed.
     pub(crate) fn is_open(&self) -> bool {
-        !self.trail.undone && !matches!(self.trail.status, Some(RunStatus::Finished(_)))
+        !self.run_meta.undone && !matches!(self.run_meta.status, Some(RunStatus::Finished(_)))
     }
 
     /// Returns the conversation including an open turn. A call without an answer gets the error result
@@ -132,9 +132,9 @@ impl RunState {
     /// not count.
     fn tick(&mut self, entry: &Entry) {
         if !matches!(entry.body, EntryBody::RunResumed { .. }) {
-            self.elapsed_ms += entry.time.saturating_sub(self.trail.last_time);
+            self.elapsed_ms += entry.time.saturating_sub(self.run_meta.last_time);
         }
-        self.trail.last_time = entry.time;
+        self.run_meta.last_time = entry.time;
     }
 
     fn import(&mut self, state: &Self) {
@@ -143,19 +143,19 @@ impl RunState {
             _ => state.phase.clone(),
         };
         let (history, values) = (std::mem::take(&mut self.history), std::mem::take(&mut self.state));
-        let mut trail = std::mem::take(&mut self.trail);
-        trail.gone = state.tree_usage;
-        trail.gone -= state.usage;
-        *self = Self { phase, history, state: values, trail, ..state.clone() };
+        let mut run_meta = std::mem::take(&mut self.run_meta);
+        run_meta.gone = state.tree_usage;
+        run_meta.gone -= state.usage;
+        *self = Self { phase, history, state: values, run_meta, ..state.clone() };
         self.count_open_calls();
     }
 
     fn resume(&mut self, attempt: &str) {
         self.attempt = Some(attempt.into());
         self.resumed = self.resumed.saturating_add(1);
-        self.trail.status = None;
+        self.run_meta.status = None;
         self.steering.clear(); // messages still pending are recorded again
-        std::mem::take(&mut self.trail.reserved).into_values().for_each(|lost| self.spend(lost));
+        std::mem::take(&mut self.run_meta.reserved).into_values().for_each(|lost| self.spend(lost));
     }
 
     fn end(&mut self, status: &RunStatus, answer: Option<&str>) {
@@ -169,7 +169,7 @@ impl RunState {
                 self.phase = Phase::Ended(Exit::new(reason.clone(), answer));
             }
         }
-        self.trail.status = Some(status.clone());
+        self.run_meta.status = Some(status.clone());
     }
 
     fn append(&mut self, message: &Message) {
@@ -204,7 +204,7 @@ impl RunState {
         self.questions.retain(|asked| id_within(&asked.id, call_id).is_none());
         self.begun.remove(&**call_id);
         let finished = self.finished.remove(&**call_id);
-        if let Some(name) = self.trail.counted.remove(call_id) {
+        if let Some(name) = self.run_meta.counted.remove(call_id) {
             *self.tool_calls.entry(name.to_string()).or_default() += 1;
         }
         if let Some(output) = output.cloned().or(finished) {
@@ -247,8 +247,8 @@ impl RunState {
         self.decisions.truncate(self.beginning);
         self.begun.clear();
         self.finished.clear();
-        self.trail.counted.clear();
-        self.trail.earlier = self.trail.children.len();
+        self.run_meta.counted.clear();
+        self.run_meta.earlier = self.run_meta.children.len();
     }
 
     fn set_exit(&mut self, exit: Option<Exit>) {

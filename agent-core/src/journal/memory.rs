@@ -112,7 +112,7 @@ impl JournalWriter for Writer {
         Ack::Done(Some(Ok(log.append(entries, self.journal.0.most))))
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
         Box::pin(ready(Ok(())))
     }
 }

@@ -332,7 +332,7 @@ pub trait JournalWriter: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if another process owns the session or the
     /// owner cannot be determined. The run then appends no more.
-    fn prove(&self) -> BoxFuture<'static, Result<()>>;
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>>;
 }
 
 /// Acknowledgement of an append: resolves to the first sequence number of the batch.

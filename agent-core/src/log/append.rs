@@ -33,7 +33,7 @@ impl RunLog {
         self.0.tree.outbox().settle().await?;
         // The process may have been paused for a long time between the acknowledgement and this
         // point.
-        self.prove().await
+        self.verify_lease().await
     }
 
     /// Fails if the journal is known to have rejected a batch: entries recorded since then may be
@@ -51,8 +51,8 @@ impl RunLog {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if another process owns the session, if the
     /// owner cannot be determined, or if the run has ended.
-    pub(crate) async fn prove(&self) -> Result<()> {
-        self.own_writer()?.prove().await.inspect_err(|e| {
+    pub(crate) async fn verify_lease(&self) -> Result<()> {
+        self.own_writer()?.verify_lease().await.inspect_err(|e| {
             self.0.tree.outbox().refuse(e);
             self.0.emitter.let_go();
         })
@@ -178,9 +178,9 @@ impl JournalWriter for ChildWriter {
         }
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
         match self.0.upgrade() {
-            Some(above) => above.prove(),
+            Some(above) => above.verify_lease(),
             None => Box::pin(ready(Err(over()))),
         }
     }

@@ -47,7 +47,7 @@ impl RunLog {
     pub fn has_begun(&self, id: &str, delegates: bool) -> bool {
         self.look(|_, state| match delegates {
             true => state.children_of_step().any(|child| *child.call_id == *id),
-            false => state.trail.counted.contains_key(id),
+            false => state.run_meta.counted.contains_key(id),
         })
     }
 }

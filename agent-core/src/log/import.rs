@@ -47,7 +47,7 @@ impl RunLog {
             record(EntryBody::StateChanged { state: kept, globals });
         }
         let children = state.adopt_children();
-        let (earlier, of_step) = state.trail.children.split_at(state.trail.earlier);
+        let (earlier, of_step) = state.run_meta.children.split_at(state.run_meta.earlier);
         earlier.iter().for_each(|child| record(EntryBody::linked(child.clone())));
         match &state.phase {
             Phase::Tools(turn) => turn_entries(state.step, turn).into_iter().for_each(record),
@@ -86,10 +86,10 @@ impl RunState {
     /// out](Self::adopt_children).
     fn without_children(mut self) -> Self {
         self.tree_usage = self.usage;
-        self.tree_usage += self.trail.gone;
+        self.tree_usage += self.run_meta.gone;
         if let Phase::Tools(_) = self.phase {
             self.phase = Phase::default(); // described by the turn's own entries
         }
-        Self { history: History::default(), trail: Default::default(), ..self }
+        Self { history: History::default(), run_meta: Default::default(), ..self }
     }
 }

@@ -187,8 +187,8 @@ impl RunLog {
         if self.0.ids.depth > 0 && self.0.last.get().is_none() {
             let mut last = self.stands();
             last.tool_calls = self.tool_calls();
-            last.trail.gone = last.tree_usage;
-            last.trail.gone -= last.usage;
+            last.run_meta.gone = last.tree_usage;
+            last.run_meta.gone -= last.usage;
             let _ = self.0.last.set(last);
         }
     }
@@ -250,7 +250,7 @@ impl RunLog {
     pub fn tool_calls(&self) -> BTreeMap<String, u32> {
         self.look(|_, state| {
             let mut counts = state.tool_calls.clone();
-            for name in state.trail.counted.values() {
+            for name in state.run_meta.counted.values() {
                 *counts.entry(name.to_string()).or_default() += 1;
             }
             counts

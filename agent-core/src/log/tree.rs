@@ -75,7 +75,7 @@ impl Tree {
         let now = self.now();
         self.look(run, |index, state| {
             let mut rest = index.at_rest(state);
-            rest.elapsed_ms += now.saturating_sub(state.trail.last_time);
+            rest.elapsed_ms += now.saturating_sub(state.run_meta.last_time);
             rest
         })
     }

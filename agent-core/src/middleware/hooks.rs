@@ -136,7 +136,7 @@ fn stopped(cx: &RunCx) -> Result<()> {
 /// Converts a failure that the model can handle to an error output.
 fn as_output(result: Result<ToolOutput>, raise: bool) -> Result<ToolOutput> {
     match result {
-        Err(e) if !raise && e.kind().is_told() => Ok(ToolOutput::error(e.message().to_owned())),
+        Err(e) if !raise && e.kind().is_model_visible() => Ok(ToolOutput::error(e.message().to_owned())),
         other => other,
     }
 }

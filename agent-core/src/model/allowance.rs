@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, atomic::Ordering};
 use super::ModelRequest;
 use crate::{
     amounts::Amounts,
-    budget::{Account, Balance, Budget, Generous, Refused, Reservation, used_up},
+    budget::{Account, Balance, Budget, Refused, Reservation, UpperBound, used_up},
     cx::EngineCx,
     error::{Error, ErrorKind, Result},
     event::EventKind,
@@ -199,7 +199,7 @@ impl Budget {
             let answer = Message::Assistant(response.message.clone());
             let answer = match &self.0.terms.counter {
                 Some(counter) => counter.message(&answer),
-                None => Generous::message(&answer),
+                None => UpperBound::message(&answer),
             };
             (response.usage.input, response.usage.output) = (prompt, answer);
         }

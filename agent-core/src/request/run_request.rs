@@ -76,9 +76,9 @@ pub struct RunRequest {
     pub budget: Option<Budget>,
     /// Resumes the checkpoint even if the agent's model, tools or middleware have changed. Default:
     /// false.
-    pub despite_changes: bool,
+    pub allow_changed_agent: bool,
     /// Rewinds to the checkpoint even if the run has continued since. Default: false.
-    pub despite_newer: bool,
+    pub allow_rewind: bool,
     /// Engine steps of the run and its descendants, if an engine persists them.
     pub steps: Option<Steps>,
 }
@@ -255,8 +255,8 @@ impl RunRequest {
             traceparent: None,
             caps: None,
             budget: None,
-            despite_changes: false,
-            despite_newer: false,
+            allow_changed_agent: false,
+            allow_rewind: false,
             steps: None,
         }
     }
@@ -415,16 +415,16 @@ impl RunRequest {
 
     /// Resumes the checkpoint even if the agent has changed since.
     #[must_use]
-    pub fn despite_changes(mut self) -> Self {
-        self.despite_changes = true;
+    pub fn allow_changed_agent(mut self) -> Self {
+        self.allow_changed_agent = true;
         self
     }
 
     /// Rewinds to the checkpoint even if the session's journal shows that the run continued since:
     /// later entries are undone.
     #[must_use]
-    pub fn despite_newer(mut self) -> Self {
-        self.despite_newer = true;
+    pub fn allow_rewind(mut self) -> Self {
+        self.allow_rewind = true;
         self
     }
 

@@ -9,11 +9,11 @@ pub(crate) mod digest;
 mod end;
 mod ids;
 mod question;
+mod run_meta;
 mod run_state;
 mod session_id;
 mod status;
 mod suspension;
-mod trail;
 mod turn;
 
 pub use self::{
@@ -33,6 +33,6 @@ pub use self::{
 pub(crate) use self::{
     child::{ChildKey, HOOK_OF_STEP},
     question::id_within,
+    run_meta::RunMeta,
     run_state::is_default,
-    trail::Trail,
 };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Answer, BackgroundRun, Begun, CallState, ChildRun, Phase, Question, RunIds, Trail};
+use super::{Answer, BackgroundRun, Begun, CallState, ChildRun, Phase, Question, RunIds, RunMeta};
 use crate::{
     amounts::Amounts,
     error::{Error, Result},
@@ -124,7 +124,7 @@ pub struct RunState {
     pub children: Vec<ChildRun>,
     /// Bookkeeping that only the next entry needs.
     #[serde(skip)]
-    pub(crate) trail: Trail,
+    pub(crate) run_meta: RunMeta,
 }
 
 /// True for a default value; such fields are omitted from JSON.
@@ -167,7 +167,7 @@ impl RunState {
             saved_as: None,
             background: Vec::new(),
             children: Vec::new(),
-            trail: Trail::default(),
+            run_meta: RunMeta::default(),
         }
     }
 

@@ -115,8 +115,8 @@ impl JournalWriter for Writer {
         }
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
-        self.1.prove()
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
+        self.1.verify_lease()
     }
 }
 

@@ -154,7 +154,7 @@ impl ToolRequest {
     /// # async fn pay(_: String, _key: String) -> Result<()> { Ok(()) }
     /// async fn call(req: ToolRequest) -> Result<ToolOutput> {
     ///     let order = prepare(&req).await?; // this takes a while
-    ///     req.prove().await?; // right before the effect; earlier it would prove nothing
+    ///     req.verify_lease().await?; // right before the effect; earlier it would prove nothing
     ///     pay(order, req.idempotency_key()).await?;
     ///     Ok(ToolOutput::text("paid"))
     /// }
@@ -163,8 +163,8 @@ impl ToolRequest {
     /// # Errors
     /// [`ErrorKind::Store`](crate::ErrorKind::Store) if another process owns the session or the
     /// owner cannot be determined. Return the error: the run appends no more and ends with it.
-    pub async fn prove(&self) -> Result<()> {
-        self.cx.0.log.prove().await
+    pub async fn verify_lease(&self) -> Result<()> {
+        self.cx.0.log.verify_lease().await
     }
 
     /// Starts a run of a remote agent and waits for its end, however long it takes: the agent may

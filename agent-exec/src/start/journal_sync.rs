@@ -23,8 +23,8 @@ impl JournalSync {
     /// Compares a checkpoint with the session's journal.
     ///
     /// # Errors
-    /// [`ErrorKind::Stale`] if the run has advanced elsewhere, unless `despite_newer` is set.
-    pub(super) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, despite_newer: bool) -> Result<Self> {
+    /// [`ErrorKind::Stale`] if the run has advanced elsewhere, unless `allow_rewind` is set.
+    pub(super) async fn of(journal: &dyn Journal, checkpoint: &Checkpoint, allow_rewind: bool) -> Result<Self> {
         let why = match liveness_of(journal, &checkpoint.ids).await? {
             Liveness::Unknown => return Ok(Self::Import),
             Liveness::Open { attempt: None } => return Ok(Self::UpToDate),
@@ -35,13 +35,13 @@ impl JournalSync {
             Liveness::Over(why) => why,
             _ => "the run went on from a newer one",
         };
-        if despite_newer {
+        if allow_rewind {
             return Ok(Self::Supersede);
         }
         let (run, session) = (&checkpoint.ids.run_id, &checkpoint.ids.session);
         let message = format!(
             "the checkpoint of run '{run}' in session '{session}' is out of date: {why}. Go on with what the journal knows \
-             (RunRequest::recover), fork the session, or say despite_newer() to go back"
+             (RunRequest::recover), fork the session, or say allow_rewind() to go back"
         );
         Err(Error::new(ErrorKind::Stale, message))
     }

@@ -40,8 +40,8 @@ pub(super) struct RunOptions {
     pub(super) budget: Option<Budget>,
     pub(super) when_busy: WhenBusy,
     pub(super) when_waiting: WhenWaiting,
-    pub(super) despite_changes: bool,
-    pub(super) despite_newer: bool,
+    pub(super) allow_changed_agent: bool,
+    pub(super) allow_rewind: bool,
     /// The step API of the engine, if an engine persists the run's steps.
     pub(super) steps: Option<Steps>,
 }
@@ -72,8 +72,8 @@ impl Prepared {
             budget: request.budget,
             when_busy: request.when_busy.unwrap_or(agent.when_busy),
             when_waiting: request.when_waiting.unwrap_or(agent.when_waiting),
-            despite_changes: request.despite_changes,
-            despite_newer: request.despite_newer,
+            allow_changed_agent: request.allow_changed_agent,
+            allow_rewind: request.allow_rewind,
             steps: request.steps,
         };
         Ok(Self { input, state, system, options: Arc::new(options) })

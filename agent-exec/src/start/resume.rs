@@ -48,7 +48,7 @@ pub(super) async fn begin(
     };
     let sync = match journal {
         Some(journal) => {
-            let sync = JournalSync::of(journal, &checkpoint, options.despite_newer).await;
+            let sync = JournalSync::of(journal, &checkpoint, options.allow_rewind).await;
             // A checkpoint without a nonce looks up to date however often it is passed.
             let may_be_old = checkpoint.attempt.is_none() || sync.as_ref().is_err_and(|e| e.kind() == ErrorKind::Stale);
             if may_be_old && let Some(used) = used_before(journal, &checkpoint, &given).await? {
@@ -73,12 +73,12 @@ fn fit(agent: &AgentParts, options: &RunOptions, checkpoint: &mut Checkpoint) ->
     }
     match &agent.migration {
         Some(migrate) => migrate(checkpoint),
-        None if options.despite_changes => Ok(()),
+        None if options.allow_changed_agent => Ok(()),
         None => {
             let changes = difference(&checkpoint.fingerprint, &agent.fingerprint);
             Err(Error::config(format!(
                 "the checkpoint is of another agent; resume with the agent that made it, give the agent a migration, or say \
-                 despite_changes():\n{changes}"
+                 allow_changed_agent():\n{changes}"
             )))
         }
     }

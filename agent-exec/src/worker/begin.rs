@@ -12,7 +12,7 @@ use agent_core::{
 use crate::{Agent, check_answer};
 
 /// Action to take for a job.
-pub(super) enum Beginning {
+pub(super) enum JobStart {
     /// Run this request. The note lists the answers that match none of its questions, in case the
     /// run is suspended again.
     Run(Box<RunRequest>, Option<String>),
@@ -20,7 +20,7 @@ pub(super) enum Beginning {
     Ends(Outcome),
 }
 
-impl Beginning {
+impl JobStart {
     /// Determines how to start the job, considering whether its run was cancelled. Starting a run
     /// opens the session's writer, so that a worker that lost the job is refused.
     pub(super) async fn of(agent: &Agent, claimed: &Claimed, is_cancelled: bool) -> Result<Self> {

@@ -12,10 +12,10 @@ use tokio::{
 };
 
 use super::{
-    begin::{self, Beginning},
+    begin::{self, JobStart},
     ends::End,
     relay::relay_events,
-    shift::{Shift, Stay},
+    shift::{JobGuard, WorkerState},
 };
 use crate::Run;
 
@@ -26,7 +26,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 
 /// Runs a job and releases it with its outcome. If the lease is lost, the run is dropped: another
 /// worker may own it.
-pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
+pub(super) async fn live(shift: Arc<WorkerState>, claimed: Claimed, stay: JobGuard) {
     let lost = stay.lost.clone();
     let live = async {
         let (outcome, heard) = run(&shift, &claimed).await;
@@ -45,7 +45,7 @@ pub(super) async fn live(shift: Arc<Shift>, claimed: Claimed, stay: Stay) {
 
 /// Runs the job; returns its outcome and the ids of the signals that the run consumed. The signals
 /// of a failed run are delivered again.
-async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
+async fn run(shift: &WorkerState, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     let (backoff, receipt) = (&shift.worker.backoff, claimed.receipt);
     if claimed.failures > 0 && backoff.delay(claimed.failures, None).is_none() {
         let error = claimed.error.clone().unwrap_or_default();
@@ -56,12 +56,12 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
     let attempt: Result<_> = async {
         let agent = shift.worker.agent(&claimed.job.at.agent)?;
         shift.listen().await; // the start depends on pending signals
-        let request = match Beginning::of(agent, claimed, shift.is_cancelled(receipt)).await? {
-            Beginning::Run(request, refused) => {
+        let request = match JobStart::of(agent, claimed, shift.is_cancelled(receipt)).await? {
+            JobStart::Run(request, refused) => {
                 note = refused;
                 (shift.worker.shape)(&claimed.job, *request)?.driven_by(shift.worker.claim.worker.as_str())
             }
-            Beginning::Ends(outcome) => return Ok(Err(outcome)),
+            JobStart::Ends(outcome) => return Ok(Err(outcome)),
         };
         let run = agent.start(request);
         let _present = shift.drain.enter(run.handle())?;
@@ -87,7 +87,7 @@ async fn run(shift: &Shift, claimed: &Claimed) -> (Outcome, Vec<u64>) {
 
 /// Publishes the events of a run to viewers in other processes, until the run ends or the task set
 /// is dropped.
-fn publish(shift: &Shift, claimed: &Claimed, run: &Run) -> JoinSet<()> {
+fn publish(shift: &WorkerState, claimed: &Claimed, run: &Run) -> JoinSet<()> {
     let mut publishing = JoinSet::new();
     if let Some(relay) = shift.worker.relay.clone() {
         let (at, events) = (claimed.job.at.clone(), run.handle().events());
@@ -98,7 +98,7 @@ fn publish(shift: &Shift, claimed: &Claimed, run: &Run) -> JoinSet<()> {
 
 /// True if the journal knows the run, so that the next worker does not start it anew if its session
 /// is deleted.
-async fn stands(shift: &Shift, claimed: &Claimed, outcome: &Outcome) -> bool {
+async fn stands(shift: &WorkerState, claimed: &Claimed, outcome: &Outcome) -> bool {
     if claimed.stands || *outcome == Outcome::Done {
         return claimed.stands; // unchanged, or no worker will take it
     }
@@ -110,7 +110,7 @@ async fn stands(shift: &Shift, claimed: &Claimed, outcome: &Outcome) -> bool {
 }
 
 /// Retries the release until the queue acknowledges it or the lease is lost.
-async fn release(shift: &Shift, receipt: u64, outcome: &Outcome, heard: &[u64], stands: bool) {
+async fn release(shift: &WorkerState, receipt: u64, outcome: &Outcome, heard: &[u64], stands: bool) {
     let queue = &shift.worker.queue;
     loop {
         match timeout(shift.worker.claim.lease, queue.release(receipt, outcome.clone(), heard, stands)).await {

@@ -22,7 +22,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::WorkerBuilder;
-use self::shift::{Shift, keep};
+use self::shift::{WorkerState, keep};
 use crate::{Agent, Drained};
 
 /// Time that finished runs have to release their jobs when the worker shuts down.
@@ -114,7 +114,7 @@ impl Worker {
     ///
     /// Errors of the queue are logged and retried.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Drained {
-        let shift = Arc::new(Shift::new(self.0.clone()));
+        let shift = Arc::new(WorkerState::new(self.0.clone()));
         let mut keeper = JoinSet::new(); // aborted when this future is dropped
         drop(keeper.spawn(keep(shift.clone())));
         let (ends, mut runs) = (CancellationToken::new(), JoinSet::new());
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// Keeps as many runs active as the queue and the concurrency limit allow.
-    async fn work(&self, shift: &Arc<Shift>, runs: &mut JoinSet<()>, ends: &CancellationToken) {
+    async fn work(&self, shift: &Arc<WorkerState>, runs: &mut JoinSet<()>, ends: &CancellationToken) {
         let mut seen = 0;
         while !ends.is_cancelled() {
             let is_full = shift.fill(runs, ends).await;

@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn event(seq: u64, after: u32, kind: EventKind) -> Event {
+    fn event(seq: u64, after: u32, kind: &EventKind) -> Event {
         let mut ids = RunIds::root("support", "garden");
         (ids.run_id, ids.root_run_id) = ("r".into(), "r".into());
         let text = serde_json::json!({"position": Position { seq, after }, "ids": ids, "kind": kind});
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn text(seq: u64, after: u32, delta: &str) -> Event {
-        event(seq, after, EventKind::Chunk(Chunk::Text { index: 0, delta: delta.into() }))
+        event(seq, after, &EventKind::Chunk(Chunk::Text { index: 0, delta: delta.into() }))
     }
 
     fn texts(batch: &RelayBatch) -> Vec<(u64, u32, String)> {
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn consecutive_chunks_of_a_block_are_one_and_an_entry_stands_between() {
         let mut outbox = Outbox::new();
-        [text(3, 1, "a"), text(3, 2, "b"), event(4, 0, EventKind::RunStarted), text(4, 1, "c")]
+        [text(3, 1, "a"), text(3, 2, "b"), event(4, 0, &EventKind::RunStarted), text(4, 1, "c")]
             .into_iter()
             .for_each(|event| outbox.push(event, true));
         let told = texts(&outbox.batch());
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn a_later_viewer_receives_the_message_in_progress_in_the_same_pieces() {
         let mut outbox = Outbox::new();
-        outbox.push(event(4, 0, EventKind::RunStarted), true);
-        outbox.push(event(4, 1, EventKind::StepStarted { step: 1 }), true);
+        outbox.push(event(4, 0, &EventKind::RunStarted), true);
+        outbox.push(event(4, 1, &EventKind::StepStarted { step: 1 }), true);
         outbox.push(text(4, 2, "a"), true);
         let first = outbox.batch();
         outbox.push(text(4, 3, "b"), true);
@@ -224,7 +224,7 @@ mod tests {
         let again = outbox.batch();
         assert_eq!((again.number, &again.items[..3]), (1, &first.items[..]));
         assert_eq!(texts(&again)[3], (4, 3, "b".into()));
-        outbox.push(event(5, 0, EventKind::RunStarted), true);
+        outbox.push(event(5, 0, &EventKind::RunStarted), true);
         outbox.rewind();
         assert_eq!(texts(&outbox.batch()), [(5, 0, String::new())]);
     }
@@ -245,7 +245,7 @@ mod tests {
     fn a_run_that_nobody_watches_keeps_only_what_is_newer_than_its_newest_entry() {
         let mut outbox = Outbox::new();
         for seq in 1..100 {
-            outbox.push(event(seq, 0, EventKind::RunStarted), false);
+            outbox.push(event(seq, 0, &EventKind::RunStarted), false);
             outbox.push(text(seq, 1, "a"), false);
             outbox.push(text(seq, 2, "b"), false);
         }
@@ -263,7 +263,7 @@ mod tests {
             let events = stream::unfold(events, async |mut events| events.recv().await.map(|event| (event, events)));
             async move { relay_events(&*relay, &run, Box::pin(events)).await }
         });
-        send.send(event(3, 0, EventKind::RunStarted)).expect("it listens");
+        send.send(event(3, 0, &EventKind::RunStarted)).expect("it listens");
         send.send(text(3, 1, "Hel")).expect("it listens");
         tokio::task::yield_now().await;
         let mut batches = relay.subscribe(&run);

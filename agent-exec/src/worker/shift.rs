@@ -21,7 +21,7 @@ use super::{Inner, life::live};
 use crate::{Agent, Drain, Drained, RunHandle};
 
 /// A running worker.
-pub(super) struct Shift {
+pub(super) struct WorkerState {
     pub(super) worker: Arc<Inner>,
     pub(super) drain: Drain,
     held: Mutex<HashMap<u64, Held>>,
@@ -46,13 +46,13 @@ struct Held {
 }
 
 /// Registers a leased job with the worker until it is dropped.
-pub(super) struct Stay {
+pub(super) struct JobGuard {
     pub(super) lost: CancellationToken,
-    shift: Arc<Shift>,
+    shift: Arc<WorkerState>,
     receipt: u64,
 }
 
-impl Drop for Stay {
+impl Drop for JobGuard {
     fn drop(&mut self) {
         let held = self.shift.lock().remove(&self.receipt);
         drop(held); // outside of the mutex
@@ -71,7 +71,7 @@ impl Inner {
     }
 }
 
-impl Shift {
+impl WorkerState {
     pub(super) fn new(worker: Arc<Inner>) -> Self {
         Self { worker, drain: Drain::new(), held: Mutex::default() }
     }
@@ -101,7 +101,7 @@ impl Shift {
         true
     }
 
-    fn enter(self: &Arc<Self>, claimed: &Claimed, good_until: Instant) -> Stay {
+    fn enter(self: &Arc<Self>, claimed: &Claimed, good_until: Instant) -> JobGuard {
         let lost = CancellationToken::new();
         let held = Held {
             lost: lost.clone(),
@@ -113,7 +113,7 @@ impl Shift {
             was_told: false,
         };
         self.lock().insert(claimed.receipt, held);
-        Stay { lost, shift: self.clone(), receipt: claimed.receipt }
+        JobGuard { lost, shift: self.clone(), receipt: claimed.receipt }
     }
 
     pub(super) fn has_begun(&self, receipt: u64, handle: RunHandle) {
@@ -250,11 +250,11 @@ impl Held {
 }
 
 /// Renews leases, delivers signals and fires due schedules, forever and concurrently.
-pub(super) async fn keep(shift: Arc<Shift>) {
+pub(super) async fn keep(shift: Arc<WorkerState>) {
     tokio::join!(renew(&shift), listen(&shift), fire(&shift));
 }
 
-async fn renew(shift: &Shift) {
+async fn renew(shift: &WorkerState) {
     let mut beat = interval(shift.worker.heartbeat());
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -263,7 +263,7 @@ async fn renew(shift: &Shift) {
     }
 }
 
-async fn listen(shift: &Shift) {
+async fn listen(shift: &WorkerState) {
     let mut seen = 0;
     loop {
         // Without a notification, signals are fetched after the poll interval.
@@ -274,7 +274,7 @@ async fn listen(shift: &Shift) {
     }
 }
 
-async fn fire(shift: &Shift) {
+async fn fire(shift: &WorkerState) {
     let mut poll = interval(shift.worker.poll);
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

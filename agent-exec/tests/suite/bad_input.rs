@@ -273,7 +273,7 @@ async fn a_run_that_a_hook_failed_goes_on_without_the_hook_and_nothing_that_was_
         let asks_again = matches!(point, "before_agent" | "before_model" | "stream_chunk");
         let turns = asks_again.then_some(call).into_iter().chain([Turn::text("done")]);
         let agent = built(Agent::builder("a", ScriptedModel::new(turns)).tool(f));
-        let end = finished(agent.start(RunRequest::resume(checkpoint, []).despite_changes()).await);
+        let end = finished(agent.start(RunRequest::resume(checkpoint, []).allow_changed_agent()).await);
         assert_eq!((end.answer.as_str(), end.tool_calls["f"]), ("done", 1), "{point}");
         assert_eq!(log.seen().len(), usize::from(!ran_before), "{point}");
         assert_eq!(results(&end.history), told([("1", "6", false)]), "{point}");

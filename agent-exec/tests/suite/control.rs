@@ -233,7 +233,7 @@ async fn cancelling_does_not_wait_for_a_hook_and_nothing_that_was_done_is_done_a
         let asks_again = matches!(point, "before_agent" | "before_model");
         let turns = asks_again.then(call).into_iter().chain([Turn::text("done")]);
         let agent = builder(turns.collect()).build().expect("builds");
-        let end = finished(agent.start(RunRequest::resume(checkpoint, []).despite_changes()).await);
+        let end = finished(agent.start(RunRequest::resume(checkpoint, []).allow_changed_agent()).await);
         assert_eq!((end.answer.as_str(), end.tool_calls["t"]), ("done", 1), "{point}");
         assert_eq!(log.seen(), ["1 begins", "1 ends"], "{point}");
     }

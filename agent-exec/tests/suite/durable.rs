@@ -9,7 +9,7 @@ use agent_core::{
     testing::{ByteEngine, ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::json;
 
 use crate::common::finished;
@@ -61,7 +61,7 @@ fn clerk(travel: impl Tool) -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_sends_no_runs_elsewhere_says_so() {
-    let run = clerk(ServedAgent::new("travel")).start(RunRequest::user("go"));
+    let run = clerk(RemoteAgent::new("travel")).start(RunRequest::user("go"));
     let refused = refusal(run.await, ErrorKind::Config);
     assert!(refused.contains("agent 'travel' is served elsewhere"), "{refused}");
 }

@@ -15,7 +15,7 @@ use agent_core::{
     testing::{ByteEngine, MortalProcess, SlowEngine},
 };
 use agent_exec::{Agent, RunHandle, engine_conformance, testing::engines::EngineWorld};
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -113,8 +113,8 @@ impl<const SLOW: bool> EngineWorld for Bytes<SLOW> {
         self.engine.go_on();
     }
 
-    async fn serve(&self, agent: Agent) -> ServedAgent {
-        let (engine, tool) = (self.engine.clone(), ServedAgent::new(agent.name()));
+    async fn serve(&self, agent: Agent) -> RemoteAgent {
+        let (engine, tool) = (self.engine.clone(), RemoteAgent::new(agent.name()));
         tokio::spawn(async move {
             loop {
                 let run = engine.called().await;

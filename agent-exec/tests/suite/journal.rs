@@ -86,7 +86,7 @@ impl JournalWriter for Writer {
         }
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
         let is_anothers = self.1.is_anothers.load(Ordering::SeqCst);
         Box::pin(async move { if is_anothers { Err(Error::new(ErrorKind::Store, "taken over")) } else { Ok(()) } })
     }

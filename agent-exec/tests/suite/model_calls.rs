@@ -492,7 +492,7 @@ async fn a_hook_chooses_the_model_of_a_call_and_the_journal_and_the_usage_are_th
         if cx.step() > 1 {
             req.use_model(chosen.clone());
         }
-        seen.lock().expect("free").push(req.model.as_ref().map(|info| info.name.to_string()));
+        seen.lock().expect("free").push(req.model.as_ref().map(|info| info.name.clone()));
         Ok(Flow::Continue)
     });
     let look = tool("look", async |_| Ok(ToolOutput::text("seen")));

@@ -96,7 +96,7 @@ async fn failure(who: &str, add: impl FnOnce(AgentBuilder) -> AgentBuilder) -> E
             _ => ScriptedModel::new([Turn::text("done")]),
         };
         let goes_on = Agent::builder("a", model).tool(double("f")).store(journal.clone()).build().expect("builds");
-        let end = finished(goes_on.start(RunRequest::resume(checkpoint, []).despite_changes()).await);
+        let end = finished(goes_on.start(RunRequest::resume(checkpoint, []).allow_changed_agent()).await);
         assert_eq!(end.answer, "done", "{who}");
     }
     e

@@ -299,9 +299,9 @@ async fn a_checkpoint_that_a_run_went_on_from_is_refused_unless_one_means_to_go_
 
     let e = agent(turns()).start(RunRequest::resume(old.clone(), [])).await.expect_err("out of date");
     assert_eq!(e.kind(), ErrorKind::Stale);
-    assert!(e.message().contains("the run is finished") && e.message().contains("despite_newer()"), "{e}");
+    assert!(e.message().contains("the run is finished") && e.message().contains("allow_rewind()"), "{e}");
 
-    let back = RunRequest::resume(old, []).despite_newer();
+    let back = RunRequest::resume(old, []).allow_rewind();
     let end = finished(agent(vec![Turn::text("again")]).start(back).await);
     let kept = journal.index("s").await.expect("folds").look(|index| index.view("root"));
     assert_eq!((kept.history, end.answer.as_str()), (end.history, "again"));

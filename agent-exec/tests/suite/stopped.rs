@@ -51,7 +51,7 @@ impl Tool for Pay {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         if self.stops {
             stop();
-            req.prove().await?;
+            req.verify_lease().await?;
         }
         let paid = fs::OpenOptions::new().create(true).append(true).open(&self.paid);
         paid.and_then(|mut paid| paid.write_all(b"paid ")).map_err(|e| Error::tool("no file").with_source(e))?;
@@ -97,8 +97,8 @@ impl JournalWriter for StopsWriter {
         }))
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
-        self.0.prove()
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
+        self.0.verify_lease()
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 use crate::call::{cancellation, tell};
 
 /// A request's position in the queue. Dropping it leaves the queue.
-pub(super) struct Place {
+pub(super) struct QueueTicket {
     limiter: RateLimiter,
     order: Order,
     turn: Arc<Notify>,
@@ -27,7 +27,7 @@ pub(super) struct Place {
     refusal: Option<Error>,
 }
 
-impl Place {
+impl QueueTicket {
     /// Joins the queue with a request of about `tokens`.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         if self.queued {
             self.limiter.gate().leave(self.order);

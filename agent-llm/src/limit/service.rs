@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_core::{BoxError, Error, ErrorKind, Result, Retry, model::Spoken};
 use tower::{Service, ServiceExt};
 
-use super::{RateLimitLayer, place::Place};
+use super::{RateLimitLayer, place::QueueTicket};
 use crate::{
     call::Call,
     service::{answers, around, own},
@@ -29,7 +29,7 @@ where
     S::Error: Into<BoxError>,
 {
     let tokens = layer.limiter().rules().estimate.as_ref().map_or(0, |estimate| estimate.of(&req));
-    let mut place = Place::take(layer.limiter(), layer.priority_of(&req), tokens)?;
+    let mut place = QueueTicket::take(layer.limiter(), layer.priority_of(&req), tokens)?;
     loop {
         let mut permit = place.wait(req.run()).await?;
         let share = place.share(req.run()).await?;

@@ -4,7 +4,7 @@ use agent_core::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, response::Parts};
 
-use super::{incoming::Incoming, settings::Http, silence::Silence};
+use super::{idle_timeout::IdleTimeout, incoming::Incoming, settings::Http};
 use crate::redact::Redactor;
 
 /// Header that lists beta features: those of the model are merged with those of the request.
@@ -29,19 +29,19 @@ impl Http {
             let value = if name.as_str() == BETAS { with_betas(request.headers(), value) } else { value.clone() };
             request.headers_mut().insert(name.clone(), value);
         }
-        let mut silence = Silence::new(self.first_timeout, self.idle_timeout);
+        let mut idle_timeout = IdleTimeout::new(self.first_timeout, self.idle_timeout);
         if let Some(credentials) = &self.credentials {
-            let key = silence.wait(credentials.key()).await??;
+            let key = idle_timeout.wait(credentials.key()).await??;
             keys.learn(&key);
             self.auth.show(&key, request.headers_mut())?;
         } else if let Some(signer) = &self.signer {
-            silence.wait(signer.sign(&mut request)).await??;
+            idle_timeout.wait(signer.sign(&mut request)).await??;
             keys.learn_headers(request.headers());
         }
-        let sent = silence.wait(self.transport.send(request)).await?;
+        let sent = idle_timeout.wait(self.transport.send(request)).await?;
         let whose = |e: Error| e.with_context("provider", provider);
         let (head, body) = sent.map_err(whose)?.into_parts();
-        Ok((head, Incoming { body, silence, left: self.max_answer }))
+        Ok((head, Incoming { body, idle_timeout, left: self.max_answer }))
     }
 
     /// Returns true if a refused request may be sent once more with another key.

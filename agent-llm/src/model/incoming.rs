@@ -8,7 +8,7 @@ use futures::StreamExt;
 use http::{HeaderMap, header};
 use tokio::time::{Instant, timeout_at};
 
-use super::silence::Silence;
+use super::idle_timeout::IdleTimeout;
 use crate::{Body, error::web_page, framing::BYTE_ORDER_MARK};
 
 /// Maximum number of bytes read from an error response.
@@ -68,7 +68,7 @@ impl Form {
 /// A body with an idle timeout and a size limit.
 pub(crate) struct Incoming {
     pub(super) body: Body,
-    pub(super) silence: Silence,
+    pub(super) idle_timeout: IdleTimeout,
     pub(super) left: usize,
 }
 
@@ -81,8 +81,8 @@ impl Incoming {
     }
 
     pub(crate) async fn next(&mut self) -> Option<Result<Bytes>> {
-        let next = self.silence.wait(self.body.next()).await;
-        self.silence.heard();
+        let next = self.idle_timeout.wait(self.body.next()).await;
+        self.idle_timeout.heard();
         match next {
             Ok(Some(Ok(bytes))) => match self.left.checked_sub(bytes.len()) {
                 Some(left) => {

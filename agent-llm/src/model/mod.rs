@@ -5,11 +5,11 @@ mod caller;
 mod credentials;
 mod errand;
 mod exchange;
+mod idle_timeout;
 mod incoming;
 mod settings;
 mod shared;
 mod signer;
-mod silence;
 
 use std::{
     borrow::Cow,

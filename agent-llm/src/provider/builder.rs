@@ -11,7 +11,7 @@ use super::{
     reach::{Reach, Wanted},
     setters::connection_setters,
     source::Source,
-    speaks::Speaks,
+    speaks::WireSupport,
 };
 use crate::{
     Auth, Catalogue, Codec, LayeredModel, RetryLayer,
@@ -203,7 +203,7 @@ impl ModelBuilder {
         let MadeOf::Model(source) = made_of else {
             return Err(Error::config("a codec alone has neither files nor batches: name a provider"));
         };
-        let reach = source.reach::<Speaks>(&wanted, &http)?;
+        let reach = source.reach::<WireSupport>(&wanted, &http)?;
         let (provider, wire) = (reach.provider.clone(), reach.way);
         Ok(Desk::new(reached(reach, &known, auth, http)?, provider, wire, retries))
     }

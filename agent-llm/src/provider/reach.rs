@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Identity, Provider, Providers, Wire,
-    speaks::Speaks,
+    speaks::WireSupport,
     table::authority,
     way::{Spoken, Way},
 };
@@ -32,7 +32,7 @@ impl Default for Wanted {
 }
 
 /// Resolved endpoint of a model, or of another service of a provider.
-pub(super) struct Reach<S: Spoken = Speaks> {
+pub(super) struct Reach<S: Spoken = WireSupport> {
     pub(super) provider: Provider,
     pub(super) model: String,
     pub(super) way: S::Way,

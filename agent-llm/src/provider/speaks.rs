@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A wire with the provider's profile for it.
-pub(super) enum Speaks {
+pub(super) enum WireSupport {
     Chat(Profile),
     Responses(Profile),
     Messages(AnthropicProfile),
@@ -26,7 +26,7 @@ pub(super) enum Speaks {
     Ollama(OllamaProfile),
 }
 
-impl Speaks {
+impl WireSupport {
     pub(super) fn holds_to_schemas(&self, model: &str) -> bool {
         match self {
             Self::Chat(profile) | Self::Responses(profile) => profile.json_schema && profile.json_schema_with_tools,
@@ -76,7 +76,7 @@ impl Speaks {
     }
 }
 
-impl Spoken for Speaks {
+impl Spoken for WireSupport {
     type Way = Wire;
 
     fn chosen<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Wire)> {

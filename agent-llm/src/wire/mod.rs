@@ -25,6 +25,7 @@ mod open_struct;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 
+mod alternating_roles;
 pub(crate) mod profile;
 #[cfg(feature = "requests")]
 mod request;
@@ -32,5 +33,4 @@ mod schema;
 mod server_tools;
 mod settings;
 pub(crate) mod surrogates;
-mod two_roles;
 mod usage;

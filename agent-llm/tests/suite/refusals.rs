@@ -64,9 +64,11 @@ fn model(wire: Wire, provider: &Provider) -> impl Model + use<> {
     acme.model("m").transport(provider.clone()).retries(0).build().expect("a model")
 }
 
-/// Refusals of Chat Completions and Messages, the rule that each points to, and a check that the
-/// request follows it.
-const REFUSALS: [(&str, &str, fn(&str) -> bool); 8] = [
+/// A refusal, the rule that it points to, and a check that the request follows it.
+type Refusal = (&'static str, &'static str, fn(&str) -> bool);
+
+/// Refusals of Chat Completions and Messages.
+const REFUSALS: [Refusal; 8] = [
     (
         "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 20",
         "call ids of at most 20",

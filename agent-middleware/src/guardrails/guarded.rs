@@ -118,7 +118,7 @@ impl Guarded {
                 .unwrap_or_else(|_| Err(Error::new(ErrorKind::Timeout, format!("it took longer than {most:?}")))),
         };
         let e = match checked {
-            Err(e) if e.kind().is_told() => e,
+            Err(e) if e.kind().is_model_visible() => e,
             // errors that are not the guard's own failure end or suspend the run
             checked => return checked,
         };

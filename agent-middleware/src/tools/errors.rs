@@ -56,7 +56,7 @@ impl Middleware for ToolErrors {
     async fn wrap_tool_call(&self, req: ToolRequest, next: ToolNext<'_>) -> Result<ToolOutput> {
         let call = req.clone();
         match next.run(req).await {
-            Err(e) if e.kind().is_told() => match (self.0)(&call, &e) {
+            Err(e) if e.kind().is_model_visible() => match (self.0)(&call, &e) {
                 Some(words) => Ok(ToolOutput::error(words)),
                 None => Err(e),
             },

@@ -133,8 +133,8 @@ impl ToolRetry {
                 answered => return answered,
             };
             let asked = match e.retry() {
-                Retry::Temporary(asked) if e.kind().is_told() => asked,
-                Retry::Unknown if unknown && e.kind().is_told() => None,
+                Retry::Temporary(asked) if e.kind().is_model_visible() => asked,
+                Retry::Unknown if unknown && e.kind().is_model_visible() => None,
                 _ => return Err(e),
             };
             failed += 1;

@@ -15,7 +15,7 @@ use agent_core::{
 };
 use agent_exec::Agent;
 use agent_middleware::Delegation;
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::{Value, json};
 
 /// Log of effects, one line each: the key of the call.
@@ -171,7 +171,7 @@ pub(crate) fn agents(world: &Path) -> [Agent; 2] {
         .tool(deed("once", Effect::AtMostOnce))
         .tool(deed("asks", Effect::Pure))
         .tool(deed("sleeps", Effect::Pure))
-        .tool(ServedAgent::new(PORTER))
+        .tool(RemoteAgent::new(PORTER))
         .middleware(Delegation::new().to("helper", "Helps.", helper))
         .build()
         .expect("an agent");

@@ -21,7 +21,7 @@ use std::{
 
 use agent_core::{
     ErrorKind, Journal, Message, RunRequest,
-    dispatch::{Dispatch, Job, RunAddress, Standing},
+    dispatch::{Dispatch, Job, JobStatus, RunAddress},
     journal::{Entry, EntryBody},
     testing::SeededRng,
     tool::Doubt,
@@ -132,7 +132,7 @@ impl Person<'_> {
         patiently(|| restate.dispatch(job.clone())).await;
         let (mut asked, mut seen) = (BTreeMap::new(), Seen::default());
         let began = Instant::now();
-        while !matches!(patiently(|| restate.standing(&at)).await, Some(Standing::Done | Standing::Dead { .. })) {
+        while !matches!(patiently(|| restate.standing(&at)).await, Some(JobStatus::Done | JobStatus::Dead { .. })) {
             if began.elapsed() > Duration::from_secs(300) {
                 seen.faults.push(format!("{} does not end: {:?}", at.run, restate.standing(&at).await));
                 return seen;

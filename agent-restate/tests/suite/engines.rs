@@ -15,14 +15,14 @@ use std::{
 
 use agent_core::{
     Error, ErrorKind, Journal, Question, Result, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
     engine::ServedEnd,
     journal::RunStatus,
     testing::MortalProcess,
 };
 use agent_exec::{Agent, engine_conformance, testing::engines::EngineWorld};
 use agent_restate::{AgentEndpoint, Outcome, Restate, RestateJournal};
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
@@ -142,7 +142,7 @@ impl EngineWorld for World {
     }
 
     async fn rests(&self, run: &RunAddress) {
-        while self.restate.standing(run).await.expect("is known") != Some(Standing::AtRest) {
+        while self.restate.standing(run).await.expect("is known") != Some(JobStatus::AtRest) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -151,9 +151,9 @@ impl EngineWorld for World {
         self.restate.answer(run, BTreeMap::new()).await.expect("goes on");
     }
 
-    async fn serve(&self, agent: Agent) -> ServedAgent {
+    async fn serve(&self, agent: Agent) -> RemoteAgent {
         let (service, address) = (format!("{}-{}", self.service, agent.name()), common::free_address());
-        let tool = ServedAgent::new(agent.name()).service(service.as_str());
+        let tool = RemoteAgent::new(agent.name()).service(service.as_str());
         let endpoint = AgentEndpoint::builder().service(&service).agent(agent).build().expect("an endpoint");
         let process = Process::start(&endpoint, address);
         let restate = self.server.restate_of(&service);

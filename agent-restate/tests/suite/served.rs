@@ -8,13 +8,13 @@ use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
     Caps, Journal, Message, RunRequest,
-    dispatch::{Dispatch, Job, RunAddress, Signal, Standing},
+    dispatch::{Dispatch, Job, JobStatus, RunAddress, Signal},
     journal::{EntryBody, RunStatus},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
 use agent_restate::{AgentEndpoint, Outcome, Restate, RestateJournal};
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::json;
 
 use self::{
@@ -70,7 +70,7 @@ impl World {
     }
 
     /// Waits until the called run is known to its service with a matching status.
-    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) {
+    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&JobStatus) -> bool) {
         for _ in 0..2_400 {
             if self.travels.standing(at).await.expect("is known").is_some_and(|standing| is_so(&standing)) {
                 return;
@@ -97,8 +97,8 @@ fn asks_travel() -> Call {
     ("t1", "travel", json!({"message": "To Bern, please."}))
 }
 
-fn travel() -> ServedAgent {
-    ServedAgent::new("travel").service(TRAVEL)
+fn travel() -> RemoteAgent {
+    RemoteAgent::new("travel").service(TRAVEL)
 }
 
 /// Returns the address of the run of `travel` for the call `t1` of the clerk's run.
@@ -154,7 +154,7 @@ async fn a_question_there_is_answered_there_while_the_caller_is_in_no_process_an
     let asks = [("d1", "deed", json!({"asks": true}))];
     let Some(mut world) = World::new(&[asks_travel()], &asks, |clerk| clerk.tool(travel())).await else { return };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&called("r1"), |standing| *standing == Standing::AtRest).await;
+    world.stands(&called("r1"), |standing| *standing == JobStatus::AtRest).await;
     let mut status = String::new();
     for _ in 0..2_400 {
         let sql =
@@ -181,7 +181,7 @@ async fn a_run_elsewhere_is_cancelled_with_its_caller() {
     let takes_long = [("d1", "deed", json!({"takes": 60_000}))];
     let Some(world) = World::new(&[asks_travel()], &takes_long, |clerk| clerk.tool(travel())).await else { return };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&called("r1"), |standing| matches!(standing, Standing::Running { .. })).await;
+    world.stands(&called("r1"), |standing| matches!(standing, JobStatus::Running { .. })).await;
     assert!(world.clerks.signal(&at, Signal::Cancel).await.expect("is told"));
     assert_eq!(world.end(&world.clerks, &at).await.status, RunStatus::Cancelled);
     assert_eq!(world.end(&world.travels, &called("r1")).await.status, RunStatus::Cancelled);
@@ -203,7 +203,7 @@ async fn a_run_elsewhere_that_takes_longer_than_its_call_may_is_cancelled_and_th
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_an_agent_that_nobody_serves_fails_and_the_caller_goes_on() {
-    let nobody = ServedAgent::new("nobody").service(TRAVEL);
+    let nobody = RemoteAgent::new("nobody").service(TRAVEL);
     let calls = [("n1", "nobody", json!({"message": "Are you there?"}))];
     let Some(world) = World::new(&calls, &[], |clerk| clerk.tool(nobody)).await else { return };
     let at = world.dispatch("hello", "r1").await;
@@ -215,7 +215,7 @@ async fn a_call_of_an_agent_that_nobody_serves_fails_and_the_caller_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_calls_itself_does_so_no_deeper_than_it_may() {
     let calls = [("t1", "clerk", json!({"message": "Do it yourself."}))];
-    let Some(world) = World::new(&calls, &[], |clerk| clerk.tool(ServedAgent::new("clerk").max_depth(2))).await else {
+    let Some(world) = World::new(&calls, &[], |clerk| clerk.tool(RemoteAgent::new("clerk").max_depth(2))).await else {
         return;
     };
     let at = world.dispatch("hello", "r1").await;

@@ -17,7 +17,7 @@ use std::{
 use agent_core::{
     Answer, ErrorKind, Journal, Message, Question, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec,
     WhenWaiting, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
     journal::{EntryBody, RunStatus, SessionInfo, each_entry},
 };
 use agent_exec::Agent;
@@ -75,7 +75,7 @@ impl World {
         end.unwrap_or_else(|_| panic!("it does not end: {}", self.server.log())).expect("it ended")
     }
 
-    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) {
+    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&JobStatus) -> bool) {
         for _ in 0..2_400 {
             if self.restate.standing(at).await.expect("is known").is_some_and(|standing| is_so(&standing)) {
                 return;
@@ -87,7 +87,7 @@ impl World {
 
     /// Waits for a question of the run and returns it.
     async fn question(&self, at: &RunAddress) -> Question {
-        self.stands(at, |standing| *standing == Standing::AtRest).await;
+        self.stands(at, |standing| *standing == JobStatus::AtRest).await;
         let index = self.journal().index(&at.session).await.expect("is read");
         index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0)
     }
@@ -204,7 +204,7 @@ async fn a_session_of_thousands_of_entries_keeps_all_that_was_said_and_shared() 
     let journal = world.journal();
     for n in 1..=4 {
         let at = world.dispatch("hello", &format!("r{n}")).await;
-        world.stands(&at, |standing| *standing == Standing::AtRest).await;
+        world.stands(&at, |standing| *standing == JobStatus::AtRest).await;
         tokio::time::sleep(short * 3).await; // the run is suspended
         let index = journal.index(&at.session).await.expect("is read");
         let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
@@ -230,7 +230,7 @@ async fn a_question_is_answered_after_the_run_left_its_process_and_the_server_di
         return;
     };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&at, |standing| *standing == JobStatus::AtRest).await;
     world.server.kill_and_start().await;
     let wrong = BTreeMap::from([("nobody asked".to_owned(), Answer::from(json!(true)))]);
     let refused = world.restate.answer(&at, wrong).await.expect_err("is refused");
@@ -284,21 +284,21 @@ async fn the_journal_tells_which_worker_began_a_run_and_which_took_it_over() {
 async fn a_run_that_supersedes_the_one_that_waits_has_its_turn() {
     let Some(world) = World::new(&[("d1", "deed", json!({"asks": true}))]).await else { return };
     let first = world.dispatch("hello", "r1").await;
-    world.stands(&first, |standing| *standing == Standing::AtRest).await;
+    world.stands(&first, |standing| *standing == JobStatus::AtRest).await;
     let mut second = job("never mind", "r2");
     second.when_waiting = Some(WhenWaiting::Supersede);
     world.restate.dispatch(second.clone()).await.expect("is taken");
     assert_eq!(world.end(&first).await.status, RunStatus::Cancelled);
-    world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&second.at, |standing| *standing == JobStatus::AtRest).await;
     world.restate.dispatch(second.clone()).await.expect("is known");
-    world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&second.at, |standing| *standing == JobStatus::AtRest).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_cancelled_in_the_middle_of_a_call() {
     let Some(world) = World::new(&[("d1", "deed", json!({"takes": 60_000}))]).await else { return };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
+    world.stands(&at, |standing| matches!(standing, JobStatus::Running { .. })).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(world.restate.signal(&at, Signal::Cancel).await.expect("is told"));
     assert_eq!(world.end(&at).await.status, RunStatus::Cancelled);
@@ -310,7 +310,7 @@ async fn a_run_takes_what_steers_it_before_its_next_model_call() {
     let steps = [("d1", "deed", json!({"takes": 4_000})), ("d2", "deed", json!({}))];
     let Some(world) = World::new(&steps).await else { return };
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
+    world.stands(&at, |standing| matches!(standing, JobStatus::Running { .. })).await;
     assert!(world.restate.signal(&at, Signal::Steer(Message::user("be quick"))).await.expect("is told"));
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 2"));
 }
@@ -319,9 +319,9 @@ async fn a_run_takes_what_steers_it_before_its_next_model_call() {
 async fn a_run_that_waits_for_its_session_is_queued_and_can_be_cancelled() {
     let Some(world) = World::new(&[("d1", "deed", json!({"takes": 8_000}))]).await else { return };
     let first = world.dispatch("hello", "r1").await;
-    world.stands(&first, |standing| matches!(standing, Standing::Running { .. })).await;
+    world.stands(&first, |standing| matches!(standing, JobStatus::Running { .. })).await;
     let second = world.dispatch("again", "r2").await;
-    world.stands(&second, |standing| *standing == Standing::Queued).await;
+    world.stands(&second, |standing| *standing == JobStatus::Queued).await;
     let early = world.restate.signal(&second, Signal::Pause).await.expect_err("there is nothing to pause yet");
     assert_eq!(early.kind(), ErrorKind::Stale, "{early}");
     assert!(world.restate.signal(&second, Signal::Cancel).await.expect("is told"));
@@ -356,7 +356,7 @@ async fn a_run_outlives_an_outage_of_its_blobs_and_what_was_done_is_not_done_aga
     let Some(world) = World::with(&steps, change).await else { return };
     away.store(3, Ordering::SeqCst); // when the first result is stored
     let at = world.dispatch("hello", "r1").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&at, |standing| *standing == JobStatus::AtRest).await;
     assert_eq!((world.deeds(), away.load(Ordering::SeqCst)), (1, 0));
 
     tokio::time::sleep(short * 3).await; // the run is suspended
@@ -367,7 +367,7 @@ async fn a_run_outlives_an_outage_of_its_blobs_and_what_was_done_is_not_done_aga
     world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
     tokio::time::sleep(Duration::from_secs(4)).await; // more than one attempt of the process, and of Restate
     let told = world.restate.standing(&at).await.expect("is known");
-    assert!(matches!(told, Some(Standing::Running { .. } | Standing::AtRest)), "{told:?}");
+    assert!(matches!(told, Some(JobStatus::Running { .. } | JobStatus::AtRest)), "{told:?}");
     away.store(0, Ordering::SeqCst);
     let end = world.end(&at).await;
     assert_eq!((end.answer.as_deref(), end.error, world.deeds()), (Some("heard 1"), None, 1));
@@ -440,18 +440,17 @@ async fn a_run_that_restate_ended_or_whose_agent_nobody_has_is_dead() {
     let mut job = job("hello", "r1");
     job.at.agent = "nobody".into();
     world.restate.dispatch(job.clone()).await.expect("is taken");
-    let is_unknown =
-        |standing: &Standing| matches!(standing, Standing::Dead { error } if error.contains("unknown agent 'nobody'"));
+    let is_unknown = |standing: &JobStatus| matches!(standing, JobStatus::Dead { error } if error.contains("unknown agent 'nobody'"));
     world.stands(&job.at, is_unknown).await;
     let error = world.restate.outcome(&job.at).await.expect_err("it has no end");
     assert_eq!(error.kind(), ErrorKind::Config, "{error}");
 
     let at = world.dispatch("hello", "r2").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&at, |standing| *standing == JobStatus::AtRest).await;
     let sql = "SELECT id FROM sys_invocation WHERE status <> 'completed' AND target_handler_name = 'run'";
     let rows = world.server.query(sql).await;
     world.server.kill_invocation(rows["rows"][0]["id"].as_str().expect("is under way")).await;
-    world.stands(&at, |standing| matches!(standing, Standing::Dead { .. })).await;
+    world.stands(&at, |standing| matches!(standing, JobStatus::Dead { .. })).await;
     let unknown = RunAddress::new("clerk", "a session/with any name", "r3");
     assert_eq!(world.restate.standing(&unknown).await.expect("is looked up"), None);
 }
@@ -478,7 +477,7 @@ async fn a_run_is_not_driven_again_by_an_agent_that_changed_and_goes_on_with_the
     world.restate.answer(&at, BTreeMap::from([question.answer(true)])).await.expect("is taken");
     tokio::time::sleep(Duration::from_secs(2)).await;
     let told = world.restate.standing(&at).await.expect("is known");
-    assert!(matches!(told, Some(Standing::Running { .. } | Standing::AtRest)), "{told:?}");
+    assert!(matches!(told, Some(JobStatus::Running { .. } | JobStatus::AtRest)), "{told:?}");
     wrong.kill().await;
     world.process = Some(Process::start(&world.endpoint, world.address));
     assert_eq!(world.end(&at).await.answer.as_deref(), Some("heard 1"));

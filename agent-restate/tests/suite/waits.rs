@@ -17,14 +17,14 @@ use agent_core::{
     Answer, Ask, AssistantMessage, Block, Effect, ErrorKind, Flow, Journal, Message, Middleware, Model, ModelInfo,
     ModelRequest, ModelResponse, Result, RunCx, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
     WhenWaiting, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal, Standing},
+    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
     journal::RunStatus,
     middleware::ToolNext,
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs, Outcome, Restate, RestateJournal};
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::{Value, json};
 
 use self::{common::Server, process::Process};
@@ -145,7 +145,7 @@ impl World {
     }
 
     /// Waits until the run has a matching status.
-    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&Standing) -> bool) -> Standing {
+    async fn stands(&self, at: &RunAddress, is_so: impl Fn(&JobStatus) -> bool) -> JobStatus {
         for _ in 0..2_400 {
             match self.restate.standing(at).await.expect("is known").filter(&is_so) {
                 Some(standing) => return standing,
@@ -212,8 +212,8 @@ async fn a_busy_run_that_is_cancelled_where_no_process_hears_of_it_ends_long_bef
     let Some(world) = World::new(&[&[works]], |builder| builder.leaves_after(SHORT)).await else { return };
     let at = world.dispatch("s", "r1").await;
     world.works(1).await;
-    let standing = world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
-    let Standing::Running { worker } = standing else { unreachable!("it runs") };
+    let standing = world.stands(&at, |standing| matches!(standing, JobStatus::Running { .. })).await;
+    let JobStatus::Running { worker } = standing else { unreachable!("it runs") };
     world.server.cancel(&worker).await;
     assert_eq!(world.end(&at).await.status, RunStatus::Cancelled);
 }
@@ -232,7 +232,7 @@ async fn what_runs_beside_a_call_of_an_agent_elsewhere_is_kept_before_that_ends(
     let helper = agent("helper", &[&[works()], &[works()], &[works()]], &work).build().expect("an agent");
     let delegates = ("delegate", json!({"agent": "helper", "message": "help"}));
     let calls = [("travel", json!({"message": "To Bern, please."})), delegates];
-    let clerk = agent("clerk", &[&calls], &work).tool(ServedAgent::new("travel").service("Travel"));
+    let clerk = agent("clerk", &[&calls], &work).tool(RemoteAgent::new("travel").service("Travel"));
     let clerk = clerk.middleware(Delegation::new().to("helper", "Helps.", helper)).build().expect("an agent");
     let world = World::on(server, clerk, work, |builder| builder.leaves_after(SHORT)).await;
     let at = world.dispatch("s", "r1").await;
@@ -321,7 +321,7 @@ async fn runs_of_one_id_in_two_sessions_are_told_what_is_theirs() {
     assert!(world.restate.signal(&one, Signal::Cancel).await.expect("is told"));
     let end = tokio::time::timeout(Duration::from_secs(10), world.end(&one)).await.expect("it hears of it at once");
     assert_eq!(end.status, RunStatus::Cancelled);
-    assert!(matches!(world.restate.standing(&two).await.expect("is known"), Some(Standing::Running { .. })));
+    assert!(matches!(world.restate.standing(&two).await.expect("is known"), Some(JobStatus::Running { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,13 +329,13 @@ async fn a_run_that_is_sent_again_supersedes_the_one_that_waits() {
     let asks = ("work", json!({"asks": 3_600_000}));
     let Some(world) = World::new(&[&[asks]], |builder| builder).await else { return };
     let first = world.dispatch("s", "r1").await;
-    world.stands(&first, |standing| *standing == Standing::AtRest).await;
+    world.stands(&first, |standing| *standing == JobStatus::AtRest).await;
     let mut second = job("s", "r2");
     world.restate.dispatch(second.clone()).await.expect("is taken"); // its sender died before it superseded anything
     second.when_waiting = Some(WhenWaiting::Supersede);
     assert_eq!(world.restate.dispatch(second.clone()).await.expect("is known"), Dispatched::Known);
     assert_eq!(world.end(&first).await.status, RunStatus::Cancelled);
-    world.stands(&second.at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&second.at, |standing| *standing == JobStatus::AtRest).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -343,12 +343,12 @@ async fn a_run_whose_question_was_not_answered_in_time_is_at_work_and_takes_no_a
     let asks = ("work", json!({"asks": 5_000, "takes": 10_000}));
     let Some(world) = World::new(&[&[asks]], |builder| builder.leaves_after(SHORT)).await else { return };
     let at = world.dispatch("s", "r1").await;
-    world.stands(&at, |standing| *standing == Standing::AtRest).await;
+    world.stands(&at, |standing| *standing == JobStatus::AtRest).await;
     let journal = RestateJournal::new(world.restate.clone());
     let index = journal.index("s").await.expect("is read");
     let question = index.look(|index| index.unfinished("clerk")).expect("it waits").questions.remove(0);
     world.works(1).await;
-    world.stands(&at, |standing| matches!(standing, Standing::Running { .. })).await;
+    world.stands(&at, |standing| matches!(standing, JobStatus::Running { .. })).await;
     let answers = BTreeMap::from([(question.id, Answer::from(json!(true)))]);
     let late = world.restate.answer(&at, answers).await.expect_err("it is too late");
     assert_eq!(late.kind(), ErrorKind::Stale, "{late}");

@@ -39,7 +39,7 @@ pub(crate) fn cards() -> Router<App> {
 }
 
 /// Handler of one request: the caller and the agent.
-struct Desk {
+struct A2aHandler {
     app: App,
     caller: Caller,
     agent: String,
@@ -58,12 +58,12 @@ async fn call(
     JsonBody(request): JsonBody<Request>,
 ) -> Result<Response, ApiError> {
     app.agent(&caller, &agent)?;
-    let desk = Desk { app, caller, agent };
+    let desk = A2aHandler { app, caller, agent };
     let answered = desk.answer(&request).await;
     Ok(answered.unwrap_or_else(|e| Json(reply(&request.id, Err(e))).into_response()))
 }
 
-impl Desk {
+impl A2aHandler {
     async fn answer(&self, request: &Request) -> Result<Response, RpcError> {
         let whole = |result| Ok(Json(reply(&request.id, Ok(result))).into_response());
         match request.method.as_str() {

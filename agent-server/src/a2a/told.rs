@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     follow::Teller,
-    speech::{Ending, Speech, What},
+    speech::{Ending, MessageStream, What},
     sse::Frame,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Told {
     request: Value,
     names: Names,
-    speech: Speech,
+    speech: MessageStream,
     said: String,
     is_fresh: bool,
 }
@@ -27,7 +27,7 @@ pub(super) struct Told {
 impl Told {
     /// Creates an encoder for the task of these names and the request of this id.
     pub(super) fn new(request: Value, names: Names) -> Self {
-        Self { request, names, speech: Speech::default(), said: String::new(), is_fresh: true }
+        Self { request, names, speech: MessageStream::default(), said: String::new(), is_fresh: true }
     }
 
     fn frame(&self, kind: &str, fields: Value) -> Frame {

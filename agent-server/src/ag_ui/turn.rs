@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::input::{Context, MessageInput, RunAgentInput};
 use crate::{
     client_tools::CallResult,
-    conversation::{Saying, Turn},
+    conversation::{IncomingMessage, Turn},
     error::ApiError,
 };
 
@@ -21,7 +21,7 @@ impl RunAgentInput {
         for (at, message) in self.messages.iter().enumerate() {
             let read = MessageInput::deserialize(message);
             match read.map_err(|e| ApiError::invalid(format!("message {at} is invalid: {e}")))? {
-                MessageInput::User { id, content } => turn.said.push(Saying { id, parts: content.parts() }),
+                MessageInput::User { id, content } => turn.said.push(IncomingMessage { id, parts: content.parts() }),
                 MessageInput::Tool { tool_call_id, content, error } => {
                     turn.said.clear();
                     let is_error = error.is_some();
@@ -71,7 +71,8 @@ mod tests {
     }
 
     fn texts(turn: &Turn) -> Vec<String> {
-        let text = |saying: &Saying| Message::User(agent::message::UserMessage::new(saying.parts.clone())).text();
+        let text =
+            |saying: &IncomingMessage| Message::User(agent::message::UserMessage::new(saying.parts.clone())).text();
         turn.said.iter().map(text).collect()
     }
 

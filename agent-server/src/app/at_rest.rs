@@ -6,7 +6,7 @@ use agent::{
     journal::{Entry, EntryBody, RunStatus},
 };
 
-use super::{FoundRun, brought::Over, view::RunStatus as Standing};
+use super::{FoundRun, brought::Over, view::RunStatus as JobStatus};
 use crate::{clock::now, error::ApiError};
 
 impl FoundRun {
@@ -19,7 +19,7 @@ impl FoundRun {
     pub async fn call_off(&self) -> Result<bool, ApiError> {
         let is_told = self.tell_run(Signal::Cancel).await?;
         // A dead job takes the cancellation for its retry; a suspended run ends here.
-        if is_told && !matches!(self.standing(true).await?, Some((Standing::Failed, _))) {
+        if is_told && !matches!(self.standing(true).await?, Some((JobStatus::Failed, _))) {
             return Ok(true);
         }
         match self.record().await? {

@@ -27,7 +27,7 @@ const KEY: &str = "agent-server/asked/";
 /// Options of a request beside its messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Brought {
+pub(super) struct StartOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     caps: Option<Caps>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,11 +44,11 @@ pub(super) struct Brought {
 
 /// Persisted request of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct PersistedRequest {
     pub(super) agent: Arc<str>,
     /// Time of the request: milliseconds since 1970, UTC.
     pub(super) asked: u64,
-    pub(super) brought: Brought,
+    pub(super) brought: StartOptions,
     /// The job of a queued run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) queued: Option<Box<Job>>,
@@ -65,7 +65,7 @@ pub(super) enum Over {
     Refused(String),
 }
 
-impl Brought {
+impl StartOptions {
     /// Extracts the options of this request.
     pub(super) fn of(request: &RunRequest) -> Self {
         let tools = request.resources.get::<Specs>().map(|tools| tools.0.clone()).unwrap_or_default();
@@ -103,10 +103,10 @@ impl Brought {
     }
 }
 
-impl Kept {
+impl PersistedRequest {
     /// Creates the record of a request that starts or resumes a run.
     pub(super) fn new(agent: impl Into<Arc<str>>, request: &RunRequest) -> Self {
-        Self { agent: agent.into(), asked: now(), brought: Brought::of(request), queued: None, over: None }
+        Self { agent: agent.into(), asked: now(), brought: StartOptions::of(request), queued: None, over: None }
     }
 
     /// Creates the record if there are options that must apply when the run resumes.
@@ -169,7 +169,7 @@ impl Kept {
     /// # Errors
     /// The errors of the store.
     pub(super) async fn end(mut self, journal: &dyn Journal, session: &str, run: &str, over: Over) -> Result<()> {
-        (self.queued, self.over, self.brought) = (None, Some(over), Brought::default());
+        (self.queued, self.over, self.brought) = (None, Some(over), StartOptions::default());
         self.keep(journal, session, run).await
     }
 
@@ -187,7 +187,7 @@ impl App {
     ///
     /// # Errors
     /// The errors of the store.
-    pub(super) async fn kept(&self, session: &str, run: &str) -> Result<Option<Kept>> {
-        Ok(self.journal().index(session).await?.look(|index| Kept::of_run(index, run)))
+    pub(super) async fn kept(&self, session: &str, run: &str) -> Result<Option<PersistedRequest>> {
+        Ok(self.journal().index(session).await?.look(|index| PersistedRequest::of_run(index, run)))
     }
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{
     App, FoundRun,
-    brought::{Brought, Kept},
+    brought::{PersistedRequest, StartOptions},
 };
 use crate::{caller::Caller, error::ApiError, webhooks::Hook};
 
@@ -50,9 +50,9 @@ pub fn answer_of(job: &Job, agent: &Agent, answers: BTreeMap<String, Answer>) ->
     shape(job, agent, request)
 }
 
-fn brought(job: &Job) -> Result<Brought> {
+fn brought(job: &Job) -> Result<StartOptions> {
     let unreadable = |e| Error::config(format!("the job '{}' was not created by a server: {e}", job.at.run));
-    Brought::deserialize(&job.extra).map_err(unreadable)
+    StartOptions::deserialize(&job.extra).map_err(unreadable)
 }
 
 impl App {
@@ -83,7 +83,7 @@ impl App {
         digest: Option<&str>,
         hooks: Vec<Hook>,
     ) -> Result<FoundRun, ApiError> {
-        let kept = Kept::new(agent.clone(), request).queued(request)?;
+        let kept = PersistedRequest::new(agent.clone(), request).queued(request)?;
         let Some(job) = kept.queued.as_deref() else { return Err(ApiError::internal()) };
         let mut extra = serde_json::to_value(&kept.brought).unwrap_or_default();
         if let (Some(digest), Some(fields)) = (digest, extra.as_object_mut()) {

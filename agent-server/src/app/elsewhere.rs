@@ -4,7 +4,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use agent::{
     Event,
-    core::dispatch::{RunAddress, Standing},
+    core::dispatch::{JobStatus, RunAddress},
     engine::EventHub,
     event::Position,
     journal::{RunStatus as Status, SessionIndex},
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     FoundRun,
-    brought::Kept,
+    brought::PersistedRequest,
     drained::is_drained,
     feed::{self, Feed, Merge},
     view::RunStatus,
@@ -69,12 +69,12 @@ impl Look {
     }
 
     /// Derives the activity of a run that the journal shows as active, with this job status.
-    fn hears(&mut self, standing: Option<&Standing>) -> Rest {
-        let rested = mem::replace(&mut self.rests, matches!(standing, Some(Standing::AtRest)));
+    fn hears(&mut self, standing: Option<&JobStatus>) -> Rest {
+        let rested = mem::replace(&mut self.rests, matches!(standing, Some(JobStatus::AtRest)));
         self.asked = Some(Instant::now());
         match standing {
-            Some(Standing::Queued | Standing::Running { .. }) => Rest::UnderWay,
-            Some(Standing::AtRest) if !rested => Rest::UnderWay,
+            Some(JobStatus::Queued | JobStatus::Running { .. }) => Rest::UnderWay,
+            Some(JobStatus::AtRest) if !rested => Rest::UnderWay,
             _ => Rest::Settled,
         }
     }
@@ -213,7 +213,7 @@ impl FoundRun {
     /// of the root run.
     fn known(&self, index: &SessionIndex) -> Option<(Rest, RunAddress)> {
         let Some((_, record)) = index.run(self.id()) else {
-            let kept = Kept::of_run(index, self.id())?;
+            let kept = PersistedRequest::of_run(index, self.id())?;
             let is_settled = kept.queued.is_none() || kept.over.is_some();
             return Some((if is_settled { Rest::Settled } else { Rest::UnderWay }, self.address()));
         };

@@ -6,7 +6,7 @@ use agent::{Agent, Checkpoint, RunRequest, core::dispatch::Dispatch};
 
 use super::{
     App, FoundRun,
-    brought::Kept,
+    brought::PersistedRequest,
     live::Asked,
     names::{self, Named},
     start::caps,
@@ -30,7 +30,7 @@ impl App {
         let mut request = RunRequest::resume(fork, []).streaming(true);
         request.caps = caps(caller, request.caps);
         let request = self.charge(self.allow_spending(caller, request)).await?;
-        let (agent_name, kept) = (agent.name().into(), Kept::lasting(agent.name(), &request));
+        let (agent_name, kept) = (agent.name().into(), PersistedRequest::lasting(agent.name(), &request));
         let asked = Asked { caller, id, agent: agent_name, session, digest: None, began: None, kept, is_kept: false };
         let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
         let found = self.begun(live).await?;

@@ -21,7 +21,7 @@ use futures::{
 
 use super::{
     App, RunStatus, RunView,
-    brought::{Kept, Over},
+    brought::{Over, PersistedRequest},
     live::{LiveRun, Phase},
     names,
     viewers::Viewers,
@@ -61,7 +61,7 @@ impl App {
         let store_name: Arc<str> = self.session_id(caller, &named).into();
         let agent_of = |index: &SessionIndex| {
             let begun = index.run(id).map(|(agent, _)| agent.clone());
-            begun.or_else(|| Kept::of_run(index, id).map(|kept| kept.agent))
+            begun.or_else(|| PersistedRequest::of_run(index, id).map(|kept| kept.agent))
         };
         let agent = match self.look(&store_name, agent_of).await? {
             Some(agent) => agent,

@@ -6,7 +6,7 @@ use agent::{RunRequest, exec::check_answer, run::Answer};
 
 use super::{
     App, FoundRun,
-    brought::Kept,
+    brought::PersistedRequest,
     live::{Asked, LiveRun, Phase},
     names,
     start::caps,
@@ -61,7 +61,7 @@ impl App {
             request = before.brought.again(request, agent.tools())?;
         }
         let request = self.charge(request).await?;
-        let kept = Kept::lasting(agent.name(), &request);
+        let kept = PersistedRequest::lasting(agent.name(), &request);
         let is_kept = before.is_some_and(|before| kept.as_ref().is_none_or(|kept| kept.brought == before.brought));
         let asked = Asked {
             caller,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use agent::{
     SessionId,
-    core::dispatch::{RunAddress, StandingKind, Wanted},
+    core::dispatch::{JobStatusKind, RunAddress, Wanted},
     journal::{RunQuery, RunSummary},
 };
 use futures::future;
@@ -73,7 +73,7 @@ impl App {
             };
             return Ok(self.runs(caller).into_iter().filter(fits).take(wanted.limit).collect());
         };
-        let mut jobs = Wanted::default().tenant(caller.tenant()).most(wanted.limit).standing(StandingKind::Queued);
+        let mut jobs = Wanted::default().tenant(caller.tenant()).most(wanted.limit).standing(JobStatusKind::Queued);
         jobs.agents = caller.among(wanted.agent);
         jobs.session = wanted.session.map(|name| self.session_id(caller, name).to_string());
         let jobs = queue.jobs(&jobs).await?;

@@ -18,7 +18,7 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use super::{
-    brought::Kept,
+    brought::PersistedRequest,
     settled::{keep, settle},
     viewers::Viewers,
 };
@@ -62,7 +62,7 @@ pub(super) struct LiveRun {
     /// True if the run is marked for resumption by the next process.
     is_marked: AtomicBool,
     /// Options of the request to persist.
-    kept: Option<Kept>,
+    kept: Option<PersistedRequest>,
     is_kept: AtomicBool,
     pub(super) viewers: Viewers,
     /// Requested session.
@@ -101,7 +101,7 @@ pub(super) struct Asked<'a> {
     /// Start position of a resumed run.
     pub(super) began: Option<u64>,
     /// Options of the request to persist.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<PersistedRequest>,
     /// True if the options are already persisted.
     pub(super) is_kept: bool,
 }
@@ -326,7 +326,7 @@ impl LiveRun {
     }
 
     /// Returns the options to persist.
-    pub(super) fn kept(&self) -> Option<&Kept> {
+    pub(super) fn kept(&self) -> Option<&PersistedRequest> {
         self.kept.as_ref()
     }
 

@@ -29,7 +29,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Agent, Drain, Message, SessionId,
-    core::dispatch::{ChunkRelay, Dispatch, Upkeep},
+    core::dispatch::{ChunkRelay, Dispatch, QueueAdmin},
     event::Event,
     exec::Sessions,
     journal::Journal,
@@ -118,7 +118,7 @@ struct Inner {
     /// Execution backend, if it is not this process.
     dispatch: Option<Arc<dyn Dispatch>>,
     /// Queue of the execution backend, if it has one.
-    queue: Option<Arc<dyn Upkeep>>,
+    queue: Option<Arc<dyn QueueAdmin>>,
     /// Transport of transient events between processes.
     relay: Option<Arc<dyn ChunkRelay>>,
     /// Feeds of runs that other processes execute.
@@ -143,7 +143,7 @@ pub(crate) struct AppParts {
     /// Maximum number of event streams.
     pub(crate) streams: usize,
     pub(crate) dispatch: Option<Arc<dyn Dispatch>>,
-    pub(crate) queue: Option<Arc<dyn Upkeep>>,
+    pub(crate) queue: Option<Arc<dyn QueueAdmin>>,
     pub(crate) relay: Option<Arc<dyn ChunkRelay>>,
     pub(crate) notes: Arc<dyn Notes>,
     pub(crate) hooks: Option<Hooks>,

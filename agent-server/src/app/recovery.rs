@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{App, FoundRun, brought::Kept, drained::is_drained};
+use super::{App, FoundRun, brought::PersistedRequest, drained::is_drained};
 use crate::{caller::Caller, clock::now, error::ApiError};
 
 /// Numbers of entries of the sessions without stopped runs.
@@ -42,7 +42,7 @@ enum Stopped {
     /// The run stopped without an end in the journal, or was stopped by a draining process.
     Begun(Caller, FoundRun),
     /// The run is queued.
-    Queued(Caller, Kept),
+    Queued(Caller, PersistedRequest),
 }
 
 impl App {
@@ -215,7 +215,7 @@ impl App {
                 stopped.push(Stopped::Begun(caller, run));
             }
         }
-        let waiting = index.look(Kept::waiting).into_iter();
+        let waiting = index.look(PersistedRequest::waiting).into_iter();
         stopped.extend(waiting.filter(|(run, kept)| !is_here(run) && self.0.agents.find(&kept.agent).is_some()).map(
             |(_, kept)| {
                 let user = kept.queued.as_ref().and_then(|job| job.user.as_deref());

@@ -3,7 +3,7 @@
 use agent::{ErrorKind, Result, RunEnd};
 
 use super::{
-    brought::{Kept, Over},
+    brought::{Over, PersistedRequest},
     drained::mark,
     live::{Live, LiveRun},
 };
@@ -38,8 +38,8 @@ async fn stopped(live: &Live, run: &LiveRun, end: &Result<RunEnd>) -> Result<()>
     if !matches!(end, Ok(RunEnd::Finished(_))) {
         keep(live, run, run.session()).await;
     }
-    for past in live.journal().index(run.session()).await?.look(Kept::past) {
-        Kept::forget(live.journal(), run.session(), &past).await?;
+    for past in live.journal().index(run.session()).await?.look(PersistedRequest::past) {
+        PersistedRequest::forget(live.journal(), run.session(), &past).await?;
     }
     Ok(())
 }

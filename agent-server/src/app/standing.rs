@@ -1,6 +1,6 @@
 //! Job status of a run in the execution backend.
 
-use agent::core::dispatch::{Standing, StandingKind, Wanted};
+use agent::core::dispatch::{JobStatus, JobStatusKind, Wanted};
 
 use super::{FoundRun, view::RunStatus};
 use crate::error::ApiError;
@@ -18,13 +18,13 @@ impl FoundRun {
     pub(super) async fn standing(&self, is_in_journal: bool) -> Result<Option<(RunStatus, Option<GivenUp>)>, ApiError> {
         let Some(dispatch) = self.app().dispatch() else { return Ok(None) };
         Ok(match dispatch.standing(&self.address()).await? {
-            Some(Standing::Queued) => Some((RunStatus::Queued, None)),
-            Some(Standing::Running { .. }) => Some((RunStatus::Running, None)),
-            Some(Standing::Dead { error }) => {
+            Some(JobStatus::Queued) => Some((RunStatus::Queued, None)),
+            Some(JobStatus::Running { .. }) => Some((RunStatus::Running, None)),
+            Some(JobStatus::Dead { error }) => {
                 Some((RunStatus::Failed, Some(GivenUp { error, at: self.given_up_at().await? })))
             }
-            Some(Standing::AtRest) if !is_in_journal => Some((RunStatus::Paused, None)),
-            Some(Standing::Done) if !is_in_journal => Some((RunStatus::Cancelled, None)),
+            Some(JobStatus::AtRest) if !is_in_journal => Some((RunStatus::Paused, None)),
+            Some(JobStatus::Done) if !is_in_journal => Some((RunStatus::Cancelled, None)),
             _ => None,
         })
     }
@@ -33,7 +33,7 @@ impl FoundRun {
     async fn given_up_at(&self) -> Result<Option<u64>, ApiError> {
         let Some(queue) = &self.app().0.queue else { return Ok(None) };
         let mut wanted = Wanted::default().session(&**self.store_name()).run(self.id());
-        wanted.standing = Some(StandingKind::Dead);
+        wanted.standing = Some(JobStatusKind::Dead);
         let jobs = queue.jobs(&wanted).await?;
         Ok(jobs.into_iter().find(|job| job.job.at == self.address()).map(|job| job.changed))
     }

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     App, FoundRun,
-    brought::Kept,
+    brought::PersistedRequest,
     dispatched::DIGEST,
     live::{Asked, LiveRun, Phase, TooMany},
     names::{Key, Named},
@@ -158,7 +158,7 @@ impl App {
             Ok(driven) => driven,
             Err(too_many) => {
                 if is_queued {
-                    Kept::forget(&**self.journal(), &store_name, &named.run).await?;
+                    PersistedRequest::forget(&**self.journal(), &store_name, &named.run).await?;
                 }
                 return Err(too_many.into());
             }
@@ -272,13 +272,13 @@ impl App {
         request: &RunRequest,
         is_queued: bool,
         session: &str,
-    ) -> Result<Option<Kept>, ApiError> {
+    ) -> Result<Option<PersistedRequest>, ApiError> {
         let Some(run) = request.run_id.as_deref().filter(|_| is_queued) else {
-            return Ok(Kept::lasting(agent, request));
+            return Ok(PersistedRequest::lasting(agent, request));
         };
         let before = self.kept(session, run).await?;
         if before.is_none() && !self.journal().has_run(session, run).await? {
-            let kept = Kept::new(agent, request).queued(request)?;
+            let kept = PersistedRequest::new(agent, request).queued(request)?;
             kept.keep(&**self.journal(), session, run).await?;
             return Ok(Some(kept));
         }
@@ -289,7 +289,7 @@ impl App {
     ///
     /// # Errors
     /// The errors of [`start`](Self::start).
-    pub(super) fn start_again(&self, caller: &Caller, kept: Kept) -> Result<Option<FoundRun>, ApiError> {
+    pub(super) fn start_again(&self, caller: &Caller, kept: PersistedRequest) -> Result<Option<FoundRun>, ApiError> {
         let agent = self.agent(caller, &kept.agent)?.agent().clone();
         let Some(job) = &kept.queued else { return Ok(None) };
         let request = self.charge_unchecked(kept.brought.first(job.request(), agent.tools())?)?;

@@ -2,11 +2,11 @@
 
 use agent::{
     ExitReason, Question, SessionId, Usage,
-    journal::{RunStatus as Kept, RunSummary},
+    journal::{RunStatus as PersistedRequest, RunSummary},
 };
 use serde::{Deserialize, Serialize};
 
-use super::brought::{Kept as Asked, Over};
+use super::brought::{Over, PersistedRequest as Asked};
 
 /// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,13 +34,13 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// Derives the status from the journal.
-    pub(super) fn of(kept: Option<&Kept>) -> Self {
+    pub(super) fn of(kept: Option<&PersistedRequest>) -> Self {
         match kept {
-            Some(Kept::Finished(_)) => Self::Finished,
-            Some(Kept::Interrupted) => Self::Waiting,
-            Some(Kept::Paused) => Self::Paused,
-            Some(Kept::Cancelled) => Self::Cancelled,
-            Some(Kept::Failed) => Self::Failed,
+            Some(PersistedRequest::Finished(_)) => Self::Finished,
+            Some(PersistedRequest::Interrupted) => Self::Waiting,
+            Some(PersistedRequest::Paused) => Self::Paused,
+            Some(PersistedRequest::Cancelled) => Self::Cancelled,
+            Some(PersistedRequest::Failed) => Self::Failed,
             _ => Self::Stopped,
         }
     }
@@ -97,7 +97,7 @@ impl RunView {
     /// Creates the view of a run that is not active in this process, from its summary.
     pub(super) fn of_summary(run: RunSummary) -> Self {
         let reason = match &run.status {
-            Some(Kept::Finished(reason)) => Some(reason.clone()),
+            Some(PersistedRequest::Finished(reason)) => Some(reason.clone()),
             _ => None,
         };
         let session = SessionId::parse(&run.session).map_or(run.session, |id| id.session().to_owned());

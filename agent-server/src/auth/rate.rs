@@ -33,7 +33,7 @@ impl Rates {
     /// Takes a request from the caller's bucket, or returns the time to wait.
     pub(super) fn take(&self, caller: &Caller) -> Result<(), Duration> {
         let Some(rate) = caller.limited().requests_per_second else { return Ok(()) };
-        if !(rate > 0.0) {
+        if rate.is_nan() || rate <= 0.0 {
             return Err(NEVER); // a caller of an application's own layer: no request is allowed
         }
         let (now, most) = (Instant::now(), (rate * BURST).max(1.0));

@@ -17,7 +17,7 @@ use agent::{
 pub use self::resume::interrupt_id;
 pub(crate) use self::{
     media::check_media,
-    news::Saying,
+    news::IncomingMessage,
     resume::{PAUSED, Resume, ResumeStatus, is_yes_or_no},
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// User messages after the agent's last message.
-    pub(crate) said: Vec<Saying>,
+    pub(crate) said: Vec<IncomingMessage>,
     /// Context that the front end adds to the last user message.
     pub(crate) context: Option<Part>,
     /// Results of calls of the front end's own tools, new or not.
@@ -175,6 +175,6 @@ async fn went_on(app: &App, caller: &Caller, runs: &[RunRecord], session: &str) 
     Ok(paused.map(|after| Began { run, after: Some(after) }))
 }
 
-fn said_as_bytes(saying: &Saying) -> Vec<u8> {
+fn said_as_bytes(saying: &IncomingMessage) -> Vec<u8> {
     serde_json::to_vec(&saying.parts).unwrap_or_default()
 }

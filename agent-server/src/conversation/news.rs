@@ -11,14 +11,14 @@ use agent::{Message, Part, history::History};
 
 /// User message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Saying {
+pub(crate) struct IncomingMessage {
     pub(crate) id: String,
     pub(crate) parts: Vec<Part>,
 }
 
 /// Returns the number of these messages that the session already ends with. A stored message may
 /// have additional parts.
-pub(super) fn known(said: &[Saying], history: &History) -> usize {
+pub(super) fn known(said: &[IncomingMessage], history: &History) -> usize {
     let tail: Vec<_> = history
         .iter()
         .rev()
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     fn known_of(said: &[&str], history: &[&str]) -> usize {
-        let saying = |text: &&str| Saying { id: (*text).to_owned(), parts: vec![Part::text(*text)] };
+        let saying = |text: &&str| IncomingMessage { id: (*text).to_owned(), parts: vec![Part::text(*text)] };
         let history = History::import(history.iter().map(|text| match text.strip_prefix("> ") {
             Some(said) => Message::Assistant(said.into()),
             None => Message::user(*text),

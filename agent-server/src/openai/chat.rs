@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{error, items::told_id};
 use crate::{
     follow::Teller,
-    speech::{Ending, Speech, What, own_id},
+    speech::{Ending, MessageStream, What, own_id},
     sse::Frame,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Chat {
     head: Head,
-    speech: Speech,
+    speech: MessageStream,
     with_usage: bool,
     /// Text of each message.
     said: Vec<(String, String)>,
@@ -39,7 +39,7 @@ struct End {
 impl Chat {
     /// Creates an encoder; `with_usage` adds the usage at the end.
     pub(super) fn new(head: Head, with_usage: bool) -> Self {
-        let (speech, said, thought) = (Speech::default(), Vec::new(), String::new());
+        let (speech, said, thought) = (MessageStream::default(), Vec::new(), String::new());
         Self { head, speech, with_usage, said, thought, usage: Usage::default() }
     }
 

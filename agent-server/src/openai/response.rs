@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{chat::Head, error, items::told_id};
 use crate::{
     follow::Teller,
-    speech::{Ending, Said, Speech, What, code, own_id},
+    speech::{Ending, MessageStream, Said, What, code, own_id},
     sse::Frame,
 };
 
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Told {
     head: Head,
-    speech: Speech,
+    speech: MessageStream,
     client_tools: HashSet<String>,
     previous: Value,
     items: Vec<Item>,
@@ -49,7 +49,7 @@ enum Kind {
 impl Told {
     /// Creates an encoder for a client with these tools that continues from that response.
     pub(super) fn new(head: Head, client_tools: HashSet<String>, previous: Value) -> Self {
-        let (speech, usage) = (Speech::default(), Usage::default());
+        let (speech, usage) = (MessageStream::default(), Usage::default());
         Self { head, speech, client_tools, previous, items: Vec::new(), sequence: 0, usage }
     }
 

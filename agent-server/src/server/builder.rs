@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Drain, Error, Result,
-    core::dispatch::{ChunkRelay, Dispatch, Upkeep},
+    core::dispatch::{ChunkRelay, Dispatch, QueueAdmin},
     journal::{Journal, MemoryJournal},
 };
 
@@ -46,7 +46,7 @@ pub struct ServerBuilder {
     retention: Option<Duration>,
     studio: Option<Studio>,
     dispatch: Option<Arc<dyn Dispatch>>,
-    queue: Option<Arc<dyn Upkeep>>,
+    queue: Option<Arc<dyn QueueAdmin>>,
     relay: Option<Arc<dyn ChunkRelay>>,
     webhooks: Option<Webhooks>,
     notes: Option<Arc<dyn Notes>>,
@@ -182,7 +182,7 @@ impl ServerBuilder {
 
     /// Like [`dispatch`](Self::dispatch), to workers that claim jobs from this queue:
     /// `GET /api/runs` lists its jobs.
-    pub fn queue<Q: Upkeep>(mut self, queue: Arc<Q>) -> Self {
+    pub fn queue<Q: QueueAdmin>(mut self, queue: Arc<Q>) -> Self {
         self.queue = Some(queue.clone());
         self.dispatch(queue)
     }

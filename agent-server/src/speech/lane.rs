@@ -9,7 +9,7 @@ use super::{Answer, Said, What, ids::Ids};
 /// Lane of one agent: from the beginning or resumption of its run until the run ends or is
 /// suspended.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct AgentPath {
     /// None for the root run.
     pub(super) id: Option<Arc<str>>,
     /// Parent run.
@@ -19,7 +19,7 @@ pub(super) struct Lane {
     pub(super) asked: Vec<Question>,
 }
 
-impl Lane {
+impl AgentPath {
     /// Returns the current answer.
     pub(super) fn answer(&mut self, event: &Event, ids: &mut Ids) -> &mut Answer {
         let (run, step) = (&event.ids.run_id, self.step);

@@ -1,7 +1,7 @@
 //! Ordered stream of a run's content, on which the protocols of front ends are built.
 //!
 //! Events report an answer in chunks, as a whole, or in chunks that the final message contradicts.
-//! [`Speech`] turns them into a consistent stream: every item has an id, begins before it
+//! [`MessageStream`] turns them into a consistent stream: every item has an id, begins before it
 //! continues, and ends with its answer. Content that turns out to be invalid is
 //! [retracted](What::Retracted). An encoder of a protocol converts each speech event independently.
 
@@ -16,13 +16,13 @@ use agent::{Event, EventKind, Question, ToolOutput, Usage, journal::RunStatus, m
 use serde_json::Value;
 
 pub use self::ending::Ending;
-use self::{answer::Answer, ids::Ids, lane::Lane};
+use self::{answer::Answer, ids::Ids, lane::AgentPath};
 pub(crate) use self::{
     ending::{CLIENT_TOOL, code},
     ids::own_id,
 };
 
-/// Speech event.
+/// MessageStream event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Said {
     /// Sub-agent that emitted it: one invocation of it. None for the root run.
@@ -116,9 +116,9 @@ pub(crate) enum What {
 
 /// Converter of a run's events into speech events.
 #[derive(Debug, Default)]
-pub(crate) struct Speech {
+pub(crate) struct MessageStream {
     /// Open lanes by run, including the root run's.
-    lanes: HashMap<Arc<str>, Lane>,
+    lanes: HashMap<Arc<str>, AgentPath>,
     /// Number of lanes that each sub-agent's run has had.
     told: HashMap<Arc<str>, u32>,
     ids: Ids,
@@ -126,7 +126,7 @@ pub(crate) struct Speech {
     started_by: HashMap<Arc<str>, String>,
 }
 
-impl Speech {
+impl MessageStream {
     /// Converts an event.
     pub(crate) fn event(&mut self, event: &Event) -> Vec<Said> {
         let mut said = Vec::new();
@@ -198,7 +198,7 @@ impl Speech {
             return;
         }
         if ids.depth == 0 {
-            self.lanes.insert(ids.run_id.clone(), Lane::default());
+            self.lanes.insert(ids.run_id.clone(), AgentPath::default());
             return;
         }
         let told = self.told.entry(ids.run_id.clone()).or_default();
@@ -210,7 +210,7 @@ impl Speech {
         let above = ids.parent_run_id.as_ref().and_then(|run| self.lanes.get(run));
         let parent = above.and_then(|lane| lane.id.clone());
         let call = self.started_by.get(&ids.run_id).cloned();
-        let lane = Lane { id: Some(id.clone()), above: ids.parent_run_id.clone(), ..Lane::default() };
+        let lane = AgentPath { id: Some(id.clone()), above: ids.parent_run_id.clone(), ..AgentPath::default() };
         self.lanes.insert(ids.run_id.clone(), lane);
         said.push(Said { lane: Some(id), what: What::LaneStarted { name: ids.agent.clone(), parent, call } });
     }
@@ -226,7 +226,7 @@ impl Speech {
         }
     }
 
-    fn end_where(&mut self, which: impl Fn(&Lane) -> bool, status: &RunStatus, said: &mut Vec<Said>) {
+    fn end_where(&mut self, which: impl Fn(&AgentPath) -> bool, status: &RunStatus, said: &mut Vec<Said>) {
         loop {
             let run = self.lanes.iter().filter(|(_, lane)| which(lane)).map(|(run, _)| run.clone()).min();
             let Some(run) = run else { break };

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     client_tools::CallResult,
-    conversation::{Resume, ResumeStatus, Saying, Turn},
+    conversation::{IncomingMessage, Resume, ResumeStatus, Turn},
 };
 
 /// Body of a request, in the form of `DefaultChatTransport`.
@@ -89,7 +89,7 @@ impl ChatInput {
             match message.role.as_str() {
                 "user" => {
                     let parts = message.parts.iter().filter_map(UiPart::said).collect();
-                    turn.said.push(Saying { id: message.id.clone(), parts });
+                    turn.said.push(IncomingMessage { id: message.id.clone(), parts });
                 }
                 "assistant" => {
                     turn.said.clear();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     ag_ui::STATE,
     conversation::interrupt_id,
-    speech::{CLIENT_TOOL, Ending, Said, Speech, What},
+    speech::{CLIENT_TOOL, Ending, MessageStream, Said, What},
 };
 
 /// Converts the events of a run into parts of a UI message stream, version 1, one event at a time.
@@ -38,7 +38,7 @@ use crate::{
 pub struct UiStream {
     message: Option<String>,
     client_tools: HashSet<String>,
-    speech: Speech,
+    speech: MessageStream,
     in_step: bool,
     /// Arguments and tools of the calls that were streamed.
     calls: HashMap<String, (String, String)>,

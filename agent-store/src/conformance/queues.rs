@@ -10,8 +10,8 @@ use std::{
 use agent_core::{
     Answer, ErrorKind, Message, RunRequest,
     dispatch::{
-        Claim, Claimed, Dispatched, Job, Outcome, RunAddress, Schedule, Signal, Standing, StandingKind, Told, Upkeep,
-        Wanted,
+        Claim, Claimed, Dispatched, Job, JobStatus, JobStatusKind, Outcome, QueueAdmin, RunAddress, Schedule, Signal,
+        Told, Wanted,
     },
 };
 use futures::future::join_all;
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::QueueLimits;
 
-/// Generates one test per claim about a queue ([`Upkeep`](agent_core::dispatch::Upkeep)). Takes a
+/// Generates one test per claim about a queue ([`QueueAdmin`](agent_core::dispatch::Upkeep)). Takes a
 /// closure that returns a function to open one fresh queue with given limits, and a guard that must
 /// outlive it.
 ///
@@ -77,7 +77,7 @@ macro_rules! queue_conformance {
     };
 }
 
-type Open<'a> = &'a (dyn Fn(QueueLimits) -> Arc<dyn Upkeep> + Send + Sync);
+type Open<'a> = &'a (dyn Fn(QueueLimits) -> Arc<dyn QueueAdmin> + Send + Sync);
 
 const LEASE: Duration = Duration::from_secs(600);
 
@@ -89,26 +89,26 @@ fn of_session(session: &str, run: &str) -> Job {
     Job::new("a", &RunRequest::user("hello").session(session).run_id(run)).expect("is serializable")
 }
 
-async fn send(queue: &dyn Upkeep, job: Job) -> RunAddress {
+async fn send(queue: &dyn QueueAdmin, job: Job) -> RunAddress {
     let at = job.at.clone();
     assert_eq!(queue.dispatch(job).await.expect("accepts the job"), Dispatched::New);
     at
 }
 
-async fn claim_for(queue: &dyn Upkeep, lease: Duration) -> Option<Claimed> {
+async fn claim_for(queue: &dyn QueueAdmin, lease: Duration) -> Option<Claimed> {
     queue.claim(&Claim::new("w", ["a".into()], lease)).await.expect("works")
 }
 
-async fn claim(queue: &dyn Upkeep) -> Option<Claimed> {
+async fn claim(queue: &dyn QueueAdmin) -> Option<Claimed> {
     claim_for(queue, LEASE).await
 }
 
-async fn next(queue: &dyn Upkeep) -> Claimed {
+async fn next(queue: &dyn QueueAdmin) -> Claimed {
     claim(queue).await.expect("a job is available")
 }
 
 /// Claims all available jobs and returns their runs.
-async fn rest(queue: &dyn Upkeep) -> Vec<String> {
+async fn rest(queue: &dyn QueueAdmin) -> Vec<String> {
     let mut runs = Vec::new();
     while let Some(claimed) = claim(queue).await {
         runs.push(claimed.job.at.run.to_string());
@@ -116,7 +116,7 @@ async fn rest(queue: &dyn Upkeep) -> Vec<String> {
     runs
 }
 
-async fn release(queue: &dyn Upkeep, claimed: &Claimed, outcome: Outcome) {
+async fn release(queue: &dyn QueueAdmin, claimed: &Claimed, outcome: Outcome) {
     assert!(queue.release(claimed.receipt, outcome, &[], true).await.expect("works"), "the lease is valid");
 }
 
@@ -128,7 +128,7 @@ fn at_rest() -> Outcome {
     Outcome::AtRest { after: None, note: None }
 }
 
-async fn standing(queue: &dyn Upkeep, run: &RunAddress) -> Option<Standing> {
+async fn standing(queue: &dyn QueueAdmin, run: &RunAddress) -> Option<JobStatus> {
     queue.standing(run).await.expect("reads")
 }
 
@@ -145,7 +145,7 @@ pub async fn a_run_that_is_sent_twice_is_queued_once(open: Open<'_>) {
         }
     }
     assert_eq!(queue.dispatch(job("r")).await.expect("accepts the job"), Dispatched::Known);
-    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::Done), None));
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(JobStatus::Done), None));
 }
 
 /// Jobs survive without loss, and names are opaque.
@@ -158,7 +158,7 @@ pub async fn a_job_comes_as_it_was_sent_whatever_its_names_are(open: Open<'_>) {
         let by = Claim::new(name, [name.into()], LEASE);
         let claimed = queue.claim(&by).await.expect("works").expect("a job is available");
         assert_eq!((claimed.job.clone(), claimed.answers.clone(), claimed.failures), (job, None, 0));
-        assert!(matches!(standing(&*queue, &run).await, Some(Standing::Running { .. })));
+        assert!(matches!(standing(&*queue, &run).await, Some(JobStatus::Running { .. })));
         queue.answer(&run, BTreeMap::from([(name.to_owned(), json!(name).into())])).await.expect("taken");
         release(&*queue, &claimed, Outcome::Dead { error: name.to_owned() }).await;
         assert_eq!(queue.jobs(&Wanted::default().tenant(name)).await.expect("lists").len(), 1, "{name}");
@@ -211,7 +211,7 @@ pub async fn what_is_not_due_waits_and_holds_up_nobody(open: Open<'_>) {
     send(&*queue, of_session("s", "later").not_before(tomorrow)).await;
     send(&*queue, of_session("s", "now").not_before(1)).await;
     assert_eq!(rest(&*queue).await, ["now"]);
-    let listed = queue.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    let listed = queue.jobs(&Wanted::default().standing(JobStatusKind::Queued)).await.expect("lists");
     assert_eq!(listed.iter().map(|job| job.ready_at).collect::<Vec<_>>(), [tomorrow]);
 }
 
@@ -262,7 +262,7 @@ pub async fn a_lease_that_ran_out_makes_way_and_its_old_holder_changes_nothing(o
     assert!(heir.error.as_ref().is_some_and(|error| error.contains("worker 'w'")), "{heir:?}");
     assert_eq!(queue.renew(&[sleeper.receipt, heir.receipt], LEASE).await.expect("works"), [heir.receipt]);
     assert!(!queue.release(sleeper.receipt, Outcome::Done, &[], true).await.expect("works"));
-    assert_eq!(standing(&*queue, &run).await, Some(Standing::Running { worker: "w".into() }));
+    assert_eq!(standing(&*queue, &run).await, Some(JobStatus::Running { worker: "w".into() }));
     release(&*queue, &heir, Outcome::Done).await;
     assert!(!queue.release(heir.receipt, Outcome::Done, &[], true).await.expect("works"), "the lease was released");
 }
@@ -314,7 +314,7 @@ pub async fn answers_are_kept_until_a_run_rests_that_had_them(open: Open<'_>) {
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
     release(&*queue, &next(&*queue).await, at_rest()).await;
-    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(JobStatus::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
     let dies = claim_for(&*queue, Duration::ZERO).await.expect("it goes on");
     assert_eq!(dies.answers, Some(answers("yes")));
@@ -325,7 +325,7 @@ pub async fn answers_are_kept_until_a_run_rests_that_had_them(open: Open<'_>) {
     let heir = next(&*queue).await;
     assert_eq!(heir.answers, Some(both));
     release(&*queue, &heir, at_rest()).await;
-    assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest), "the answers are consumed");
+    assert_eq!(standing(&*queue, &run).await, Some(JobStatus::AtRest), "the answers are consumed");
     queue.answer(&run, BTreeMap::new()).await.expect("goes on");
     assert_eq!(next(&*queue).await.answers, Some(BTreeMap::new()));
 }
@@ -345,7 +345,7 @@ pub async fn a_run_at_rest_goes_on_by_itself_when_what_it_waits_for_has_ended(op
     let queue = open(QueueLimits::default());
     let run = send(&*queue, job("r")).await;
     release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(LEASE), note: None }).await;
-    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(JobStatus::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
     release(&*queue, &next(&*queue).await, Outcome::AtRest { after: Some(Duration::ZERO), note: Some("ends".into()) })
         .await;
@@ -385,14 +385,14 @@ pub async fn signals_survive_a_worker_and_go_when_they_were_heard(open: Open<'_>
     assert_eq!(told.iter().map(|told| told.signal.clone()).collect::<Vec<_>>(), said[1..]);
     let heard: Vec<_> = told.iter().map(|told| told.id).collect();
     assert!(queue.release(heir.receipt, at_rest(), &heard, true).await.expect("works"));
-    assert_eq!(standing(&*queue, &run).await, Some(Standing::AtRest));
+    assert_eq!(standing(&*queue, &run).await, Some(JobStatus::AtRest));
     for signal in [Signal::Pause, Signal::Steer(Message::user("anybody?"))] {
         assert!(!queue.signal(&run, signal).await.expect("works"), "the run is suspended");
     }
 }
 
 /// Returns the signals that the worker of this job receives.
-async fn told(queue: &dyn Upkeep, claimed: &Claimed) -> Vec<Signal> {
+async fn told(queue: &dyn QueueAdmin, claimed: &Claimed) -> Vec<Signal> {
     queue.signals(&[claimed.receipt]).await.expect("reads").into_iter().map(|told| told.signal).collect()
 }
 
@@ -406,7 +406,7 @@ pub async fn a_run_that_was_cancelled_as_it_came_to_rest_does_not_rest(open: Ope
     let again = next(&*queue).await;
     assert_eq!(told(&*queue, &again).await, [Signal::Cancel]);
     release(&*queue, &again, Outcome::Done).await;
-    assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
+    assert_eq!(standing(&*queue, &run).await, Some(JobStatus::Done));
 }
 
 /// The run does not resume as if it had not been cancelled.
@@ -421,12 +421,12 @@ pub async fn a_run_at_rest_that_is_cancelled_goes_to_a_worker_which_is_told(open
     let again = next(&*queue).await;
     assert_eq!(told(&*queue, &again).await, [Signal::Cancel], "the signal was not acknowledged");
     release(&*queue, &again, Outcome::Done).await;
-    assert_eq!(standing(&*queue, &run).await, Some(Standing::Done));
+    assert_eq!(standing(&*queue, &run).await, Some(JobStatus::Done));
     let paused = send(&*queue, job("p")).await;
     for signal in [Signal::Pause, Signal::Cancel] {
         assert!(queue.signal(&paused, signal).await.expect("works"));
     }
-    assert_eq!(standing(&*queue, &paused).await, Some(Standing::Done), "the run never began");
+    assert_eq!(standing(&*queue, &paused).await, Some(JobStatus::Done), "the run never began");
 }
 
 /// The message does not occupy a worker, and survives a dead letter.
@@ -438,7 +438,7 @@ pub async fn a_message_waits_while_its_run_rests_and_is_told_when_it_goes_on(ope
         assert!(queue.signal(&run, signal.clone()).await.expect("works"));
     }
     release(&*queue, &claimed, at_rest()).await;
-    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    assert_eq!((standing(&*queue, &run).await, claim(&*queue).await), (Some(JobStatus::AtRest), None));
     queue.answer(&run, answers("yes")).await.expect("taken");
     let again = next(&*queue).await;
     assert_eq!(told(&*queue, &again).await, std::slice::from_ref(&brief), "the pause is over");
@@ -466,8 +466,8 @@ pub async fn a_job_that_never_began_is_cancelled_and_paused_by_itself(open: Open
     assert!(queue.signal(&cancelled, Signal::Cancel).await.expect("works"));
     assert!(queue.signal(&paused, Signal::Pause).await.expect("works"));
     assert!(!queue.signal(&RunAddress::new("a", "s", "unknown"), Signal::Cancel).await.expect("works"));
-    assert_eq!(standing(&*queue, &cancelled).await, Some(Standing::Done));
-    assert_eq!((standing(&*queue, &paused).await, claim(&*queue).await), (Some(Standing::AtRest), None));
+    assert_eq!(standing(&*queue, &cancelled).await, Some(JobStatus::Done));
+    assert_eq!((standing(&*queue, &paused).await, claim(&*queue).await), (Some(JobStatus::AtRest), None));
     queue.answer(&paused, BTreeMap::new()).await.expect("goes on");
     assert_eq!(next(&*queue).await.job.at, paused);
 }
@@ -485,7 +485,7 @@ pub async fn a_run_that_was_cancelled_is_told_when_it_is_retried_after_it_was_gi
     assert!(queue.signal(&after, Signal::Cancel).await.expect("works"));
     assert!(!queue.signal(&after, Signal::Pause).await.expect("works"), "the run is stopped");
     for run in [&before, &after] {
-        assert_eq!(standing(&*queue, run).await, Some(Standing::Dead { error: "no credit".into() }));
+        assert_eq!(standing(&*queue, run).await, Some(JobStatus::Dead { error: "no credit".into() }));
         assert!(queue.retry(run).await.expect("works"));
         assert_eq!(told(&*queue, &next(&*queue).await).await, [Signal::Cancel]);
     }
@@ -498,12 +498,12 @@ pub async fn a_job_that_was_paused_before_its_time_still_waits_for_it(open: Open
     let [retried, answered] = [send(&*queue, retried).await, send(&*queue, answered).await];
     for run in [&retried, &answered] {
         assert!(queue.signal(run, Signal::Pause).await.expect("works"));
-        assert_eq!(standing(&*queue, run).await, Some(Standing::AtRest));
+        assert_eq!(standing(&*queue, run).await, Some(JobStatus::AtRest));
     }
     assert!(queue.retry(&retried).await.expect("works"));
     queue.answer(&answered, BTreeMap::new()).await.expect("goes on");
     for run in [&retried, &answered] {
-        assert_eq!(standing(&*queue, run).await, Some(Standing::Queued));
+        assert_eq!(standing(&*queue, run).await, Some(JobStatus::Queued));
     }
     assert_eq!(claim(&*queue).await, None);
 }
@@ -535,9 +535,9 @@ pub async fn what_was_given_up_is_listed_and_tried_again_or_removed(open: Open<'
         "the job is running"
     );
     release(&*queue, &claimed, Outcome::Dead { error: "no credit".into() }).await;
-    let dead = queue.jobs(&Wanted::default().standing(StandingKind::Dead)).await.expect("lists");
+    let dead = queue.jobs(&Wanted::default().standing(JobStatusKind::Dead)).await.expect("lists");
     assert_eq!(dead.iter().map(|job| &job.job.at).collect::<Vec<_>>(), [&run]);
-    assert_eq!(dead[0].standing, Standing::Dead { error: "no credit".into() });
+    assert_eq!(dead[0].standing, JobStatus::Dead { error: "no credit".into() });
     assert!(queue.retry(&run).await.expect("works"));
     let again = next(&*queue).await;
     assert_eq!((&again.job.at, again.failures), (&run, 0));
@@ -639,7 +639,7 @@ pub async fn a_schedule_makes_one_job_of_each_time(open: Open<'_>) {
     assert_eq!(schedules.iter().map(|(schedule, _)| &*schedule.name).collect::<Vec<_>>(), ["tick", "yearly"]);
     assert_eq!(schedules[0].0, each_second);
     let due = schedules[0].1;
-    let waiting = Wanted::default().standing(StandingKind::Queued);
+    let waiting = Wanted::default().standing(JobStatusKind::Queued);
     // The queue's clock cannot be paused: each due time comes within a second.
     while queue.jobs(&waiting).await.expect("lists").len() < 2 {
         queue.fire().await.expect("works");

@@ -42,7 +42,7 @@ pub async fn agents_of_one_session_share_its_numbers(journal: Arc<dyn Journal>) 
 pub async fn a_writer_proves_that_the_session_is_its_own(journal: Arc<dyn Journal>) {
     let writer = open(&*journal, "s", "a").await;
     for n in 1..=3 {
-        writer.prove().await.expect("it is its own");
+        writer.verify_lease().await.expect("it is its own");
         assert_eq!(append(&*writer, vec![heard("r", "x")]).await, n);
     }
 }

@@ -63,10 +63,10 @@ impl JournalWriter for PostgresWriter {
         })
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
         let Lease { epoch, ref session, .. } = self.lease;
         let (renewals, session, agent) = (self.thread.renewals().clone(), session.clone(), self.agent.clone());
-        self.thread.leases().prove(epoch, move || {
+        self.thread.leases().verify_lease(epoch, move || {
             let asking = ask(|reply| renewals.send((epoch, reply)).map_err(|_| thread_ended()));
             let (session, agent) = (session.clone(), agent.clone());
             async move { if asking.await? { Ok(()) } else { Err(lost(&session, &agent)) } }

@@ -10,8 +10,8 @@ use std::{
 use agent_core::{
     Answer, Result, async_trait,
     dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing,
-        StandingKind, Told, Upkeep, Wanted,
+        Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, JobStatusKind, Outcome, Queue, QueueAdmin, QueuedJob,
+        RunAddress, Schedule, Signal, Told, Wanted,
     },
 };
 use tokio::time::Instant;
@@ -108,7 +108,7 @@ impl State {
         self.last
     }
 
-    fn count(&self, standing: StandingKind, which: impl Fn(&Job) -> bool) -> u64 {
+    fn count(&self, standing: JobStatusKind, which: impl Fn(&Job) -> bool) -> u64 {
         self.jobs.values().filter(|record| record.standing == standing && which(&record.job)).count() as u64
     }
 
@@ -117,7 +117,7 @@ impl State {
             return Ok(Dispatched::Known);
         }
         written(&job)?;
-        let queued = StandingKind::Queued;
+        let queued = JobStatusKind::Queued;
         limits.admit(self.count(queued, |_| true), self.count(queued, |of| of.tenant == job.tenant))?;
         let id = self.next();
         self.runs.insert(job.at.clone(), id);
@@ -149,10 +149,10 @@ impl State {
 
     /// Returns the next job for these agents.
     fn candidate(&self, agents: &[Arc<str>], limits: &QueueLimits, now: u64) -> Option<u64> {
-        let running = |which: &dyn Fn(&Job) -> bool| self.count(StandingKind::Running, which);
+        let running = |which: &dyn Fn(&Job) -> bool| self.count(JobStatusKind::Running, which);
         let fits = |(_, record): &(&u64, &Record)| {
             let job = &record.job;
-            record.standing == StandingKind::Queued
+            record.standing == JobStatusKind::Queued
                 && record.ready_at <= now
                 && agents.contains(&job.at.agent)
                 && running(&|of| of.tenant == job.tenant) < limits.of_tenant(&job.tenant)
@@ -163,8 +163,8 @@ impl State {
                 (&of.job.at.agent, &of.job.at.session) == (&record.job.at.agent, &record.job.at.session)
                     && *other != id
                     && match of.standing {
-                        StandingKind::Running => true,
-                        StandingKind::Queued => *other < id && (of.begun || of.ready_at <= now),
+                        JobStatusKind::Running => true,
+                        JobStatusKind::Queued => *other < id && (of.begun || of.ready_at <= now),
                         _ => false,
                     }
             })
@@ -209,7 +209,7 @@ impl Dispatch for MemoryQueue {
         Ok(taken != Taken::No)
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
         let state = self.lock();
         Ok(state.runs.get(run).map(|id| state.jobs[id].standing()))
     }
@@ -280,7 +280,7 @@ impl Queue for MemoryQueue {
 }
 
 #[async_trait]
-impl Upkeep for MemoryQueue {
+impl QueueAdmin for MemoryQueue {
     async fn jobs(&self, wanted: &Wanted) -> Result<Vec<QueuedJob>> {
         let state = self.lock();
         let asked = |record: &&Record| {
@@ -304,7 +304,7 @@ impl Upkeep for MemoryQueue {
         let (now, mut state) = (self.now(), self.lock());
         let Some(id) = state.runs.get(run).copied() else { return Ok(false) };
         let record = &state.jobs[&id];
-        if record.standing == StandingKind::Running && !record.is_due(now) {
+        if record.standing == JobStatusKind::Running && !record.is_due(now) {
             return Ok(false);
         }
         state.runs.remove(run);
@@ -317,7 +317,7 @@ impl Upkeep for MemoryQueue {
         let (before, mut state) = (self.now().saturating_sub(millis(age)), self.lock());
         let State { jobs, runs, .. } = &mut *state;
         let (all, done) =
-            (jobs.len(), |record: &Record| record.standing == StandingKind::Done && record.changed <= before);
+            (jobs.len(), |record: &Record| record.standing == JobStatusKind::Done && record.changed <= before);
         jobs.retain(|_, record| !done(record));
         runs.retain(|_, id| jobs.contains_key(id));
         Ok((all - jobs.len()) as u64)

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     Answer, Error, ErrorKind, Result,
-    dispatch::{Claim, Claimed, Job, Outcome, QueuedJob, RunAddress, Signal, Standing, StandingKind},
+    dispatch::{Claim, Claimed, Job, JobStatus, JobStatusKind, Outcome, QueuedJob, RunAddress, Signal},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -16,7 +16,7 @@ use crate::depth::reads_back;
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) job: Job,
-    pub(crate) standing: StandingKind,
+    pub(crate) standing: JobStatusKind,
     pub(crate) ready_at: u64,
     pub(crate) failures: u32,
     /// True once a worker has claimed the job: the journal may contain its run.
@@ -52,7 +52,7 @@ pub(crate) enum Taken {
 impl Record {
     pub(crate) fn new(job: Job, now: u64) -> Self {
         Self {
-            standing: StandingKind::Queued,
+            standing: JobStatusKind::Queued,
             ready_at: job.not_before.unwrap_or(now).min(NEVER),
             failures: 0,
             begun: false,
@@ -71,7 +71,7 @@ impl Record {
 
     /// Leases the job to a worker.
     pub(crate) fn claim(&mut self, receipt: u64, by: &Claim, now: u64) -> Claimed {
-        self.leave(StandingKind::Running, now);
+        self.leave(JobStatusKind::Running, now);
         self.begun = true;
         (self.receipt, self.expires) = (Some(receipt), later(now, by.lease));
         by.worker.clone_into(&mut self.worker);
@@ -85,15 +85,15 @@ impl Record {
     /// True if the lease has expired, or the time limit of a suspended job's wait has passed.
     pub(crate) fn is_due(&self, now: u64) -> bool {
         match self.standing {
-            StandingKind::Running => self.expires <= now,
-            StandingKind::AtRest => self.ready_at <= now,
+            JobStatusKind::Running => self.expires <= now,
+            JobStatusKind::AtRest => self.ready_at <= now,
             _ => false,
         }
     }
 
     /// Requeues a job that [is due](Self::is_due).
     pub(crate) fn wake(&mut self, now: u64) {
-        if self.standing == StandingKind::Running {
+        if self.standing == JobStatusKind::Running {
             self.failures += 1;
             self.error = Some(format!("the lease of worker '{}' expired", self.worker));
         }
@@ -119,12 +119,12 @@ impl Record {
             }
             Outcome::Dead { error } => {
                 self.error = Some(error);
-                self.leave(StandingKind::Dead, now);
+                self.leave(JobStatusKind::Dead, now);
             }
             // An outcome that this release does not know: the worker has finished with the job.
             _ => {
                 (self.answers, self.taken, self.error) = (None, None, None);
-                self.leave(StandingKind::Done, now);
+                self.leave(JobStatusKind::Done, now);
             }
         }
     }
@@ -135,15 +135,15 @@ impl Record {
     /// [`ErrorKind::Stale`] if the run waits for no answers.
     pub(crate) fn answer(&mut self, answers: BTreeMap<String, Answer>, now: u64) -> Result<()> {
         let waits = match self.standing {
-            StandingKind::Queued => self.begun,
-            StandingKind::Running | StandingKind::AtRest => true,
+            JobStatusKind::Queued => self.begun,
+            JobStatusKind::Running | JobStatusKind::AtRest => true,
             _ => false,
         };
         if !waits {
             return Err(waits_for_nothing(&self.job.at));
         }
         (self.answers, self.changed) = (merged(self.answers.take(), Some(answers)), now);
-        if self.standing == StandingKind::AtRest {
+        if self.standing == JobStatusKind::AtRest {
             self.requeue(Duration::ZERO, now);
         }
         Ok(())
@@ -153,23 +153,23 @@ impl Record {
     /// cancellation cannot be paused.
     pub(crate) fn signal(&mut self, signal: &Signal, is_cancelled: bool, now: u64) -> Taken {
         match (self.standing, signal) {
-            (StandingKind::Queued | StandingKind::AtRest, Signal::Cancel) if !self.begun => {
+            (JobStatusKind::Queued | JobStatusKind::AtRest, Signal::Cancel) if !self.begun => {
                 self.error = Some("cancelled before it began".to_owned());
-                self.leave(StandingKind::Done, now);
+                self.leave(JobStatusKind::Done, now);
                 Taken::ByJob
             }
             // Only a worker can write the end of a suspended run to the journal.
-            (StandingKind::AtRest, Signal::Cancel) => {
+            (JobStatusKind::AtRest, Signal::Cancel) => {
                 self.requeue(Duration::ZERO, now);
                 Taken::ForRun
             }
-            (StandingKind::Queued, Signal::Pause) if !is_cancelled => {
+            (JobStatusKind::Queued, Signal::Pause) if !is_cancelled => {
                 self.rest(None, now);
                 Taken::ByJob
             }
             // A dead job stays dead: the run receives the signal if the job is retried.
-            (StandingKind::Dead, Signal::Cancel) => Taken::ForRun,
-            (StandingKind::Running | StandingKind::Queued, _) => Taken::ForRun,
+            (JobStatusKind::Dead, Signal::Cancel) => Taken::ForRun,
+            (JobStatusKind::Running | JobStatusKind::Queued, _) => Taken::ForRun,
             _ => Taken::No,
         }
     }
@@ -179,16 +179,16 @@ impl Record {
     /// cancelled.
     pub(crate) fn keeps(&self, signal: &Signal) -> bool {
         match self.standing {
-            StandingKind::Queued | StandingKind::Running => true,
-            StandingKind::Dead => matches!(signal, Signal::Steer(_) | Signal::Cancel),
-            StandingKind::AtRest => matches!(signal, Signal::Steer(_)),
+            JobStatusKind::Queued | JobStatusKind::Running => true,
+            JobStatusKind::Dead => matches!(signal, Signal::Steer(_) | Signal::Cancel),
+            JobStatusKind::AtRest => matches!(signal, Signal::Steer(_)),
             _ => false,
         }
     }
 
     /// Requeues a dead or suspended job without failures. Returns `false` in any other status.
     pub(crate) fn retry(&mut self, now: u64) -> bool {
-        let stands = matches!(self.standing, StandingKind::Dead | StandingKind::AtRest);
+        let stands = matches!(self.standing, JobStatusKind::Dead | JobStatusKind::AtRest);
         if stands {
             self.failures = 0;
             self.requeue(Duration::ZERO, now);
@@ -197,29 +197,29 @@ impl Record {
     }
 
     fn requeue(&mut self, after: Duration, now: u64) {
-        self.leave(StandingKind::Queued, now);
+        self.leave(JobStatusKind::Queued, now);
         // A job that never began still waits for its scheduled time.
         let not_before = self.job.not_before.filter(|_| !self.begun).map_or(0, |at| at.min(NEVER));
         self.ready_at = later(now, after).max(not_before);
     }
 
     fn rest(&mut self, after: Option<Duration>, now: u64) {
-        self.leave(StandingKind::AtRest, now);
+        self.leave(JobStatusKind::AtRest, now);
         self.ready_at = after.map_or(NEVER, |after| later(now, after));
     }
 
-    fn leave(&mut self, standing: StandingKind, now: u64) {
+    fn leave(&mut self, standing: JobStatusKind, now: u64) {
         (self.standing, self.receipt, self.expires, self.changed) = (standing, None, 0, now);
         self.worker.clear();
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> JobStatus {
         match self.standing {
-            StandingKind::Queued => Standing::Queued,
-            StandingKind::Running => Standing::Running { worker: self.worker.clone() },
-            StandingKind::AtRest => Standing::AtRest,
-            StandingKind::Dead => Standing::Dead { error: self.error.clone().unwrap_or_default() },
-            _ => Standing::Done,
+            JobStatusKind::Queued => JobStatus::Queued,
+            JobStatusKind::Running => JobStatus::Running { worker: self.worker.clone() },
+            JobStatusKind::AtRest => JobStatus::AtRest,
+            JobStatusKind::Dead => JobStatus::Dead { error: self.error.clone().unwrap_or_default() },
+            _ => JobStatus::Done,
         }
     }
 

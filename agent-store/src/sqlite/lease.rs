@@ -90,10 +90,10 @@ impl JournalWriter for SqliteWriter {
         })
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
         let Lease { epoch, ref held, ref queue } = self.lease;
         let (queue, leases, session, agent) = (queue.clone(), held.clone(), self.session.clone(), self.agent.clone());
-        held.prove(epoch, move || {
+        held.verify_lease(epoch, move || {
             let (leases, session, agent) = (leases.clone(), session.clone(), agent.clone());
             ask(|reply| {
                 let renew = move |tables: &Tables<'_>| Ok(Ok((tables.now, tables.renew_lease(epoch)?)));

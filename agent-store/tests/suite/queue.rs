@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     RunRequest,
-    dispatch::{Claim, Dispatch, Job, Queue, Upkeep},
+    dispatch::{Claim, Dispatch, Job, Queue, QueueAdmin},
 };
 use agent_store::{MemoryQueue, QueueLimits};
 
@@ -14,7 +14,7 @@ mod conformance {
     use super::*;
 
     agent_store::queue_conformance!(|| {
-        let open = |limits: QueueLimits| Arc::new(MemoryQueue::with_limits(limits)) as Arc<dyn Upkeep>;
+        let open = |limits: QueueLimits| Arc::new(MemoryQueue::with_limits(limits)) as Arc<dyn QueueAdmin>;
         (open, ())
     });
 }

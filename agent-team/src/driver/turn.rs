@@ -130,7 +130,7 @@ fn with_options(mut request: RunRequest, options: TurnOptions) -> RunRequest {
     request.user = options.user;
     request.traceparent = options.traceparent;
     request.stream = options.stream;
-    request.despite_changes = options.allow_changed;
+    request.allow_changed_agent = options.allow_changed;
     // The process that died may hold the member's session until its lease expires.
     request.when_busy(WhenBusy::Queue { limit: 1 }).when_waiting(WhenWaiting::Supersede)
 }

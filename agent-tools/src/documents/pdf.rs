@@ -5,7 +5,7 @@ use std::{cell::Cell, ops::RangeInclusive, panic::resume_unwind, time::Instant};
 use agent_core::{Error, Result};
 use lopdf::{Document, LoadOptions, Object, ObjectId};
 
-use super::apart::in_time;
+use super::parser_pool::in_time;
 
 /// Maximum of decompressed bytes of one stream of a document.
 const LARGEST_STREAM: usize = 4 << 20;

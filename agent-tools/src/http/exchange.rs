@@ -18,7 +18,7 @@ use reqwest::{
 use rustls::ClientConfig;
 use url::Url;
 
-use super::{Body, Reach, tls};
+use super::{AddressPolicy, Body, tls};
 
 /// Content encodings that are decoded.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
@@ -38,7 +38,7 @@ const MOST_HOSTS: usize = 1_000;
 /// HTTP client that connects only to allowed addresses. Clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Http {
-    reach: Arc<Reach>,
+    reach: Arc<AddressPolicy>,
     tls: ClientConfig,
     agent: HeaderValue,
     /// Clients by port: a resolver does not receive the port, and an address may be allowed with
@@ -72,7 +72,7 @@ pub(crate) struct Exchange {
 }
 
 impl Http {
-    pub(crate) fn new(reach: Reach, agent: &str) -> Result<Self> {
+    pub(crate) fn new(reach: AddressPolicy, agent: &str) -> Result<Self> {
         let agent = HeaderValue::from_str(agent)
             .map_err(|e| Error::config(format!("'{agent}' is not a name for a user agent")).with_source(e))?;
         Ok(Self { reach: Arc::new(reach), tls: tls::config()?, agent, clients: Arc::default() })

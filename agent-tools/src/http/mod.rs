@@ -15,7 +15,7 @@ pub(crate) mod tls;
 
 #[cfg(feature = "e2b")]
 pub(crate) use self::body::Reader;
-pub(crate) use self::reach::{Reach, System};
+pub(crate) use self::reach::{AddressPolicy, System};
 #[cfg(any(feature = "a2a", feature = "e2b", feature = "openapi", feature = "web"))]
 pub(crate) use self::{
     body::{Body, TooMuch},

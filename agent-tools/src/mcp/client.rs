@@ -161,9 +161,9 @@ impl Toolset for Client {
             let mut list = self.list.lock().await;
             list.warnings().into_iter().for_each(|message| cx.emit(EventKind::Warning { message }));
         }
-        self.report(cx, known.as_ref().err().filter(|error| error.kind().is_told()));
+        self.report(cx, known.as_ref().err().filter(|error| error.kind().is_model_visible()));
         match known {
-            Err(error) if error.kind().is_told() && !self.link.settings.required => {
+            Err(error) if error.kind().is_model_visible() && !self.link.settings.required => {
                 Ok(vec![Arc::new(Connect::new(self.clone(), &error))])
             }
             known => known,

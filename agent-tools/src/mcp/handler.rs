@@ -130,7 +130,7 @@ async fn answered<T>(call: &Call, answer: impl Future<Output = Result<T, Error>>
         let message = error.message().to_owned();
         // An exhausted budget and similar errors end the run, whatever the server does with the
         // error.
-        if !error.kind().is_told() || error.kind() == ErrorKind::Interrupted {
+        if !error.kind().is_model_visible() || error.kind() == ErrorKind::Interrupted {
             call.end(error);
         }
         ErrorData::internal_error(message, None)

@@ -20,7 +20,7 @@ use super::{
     operation::{Operation, Site},
     tool::Client,
 };
-use crate::http::{Http, Reach, System};
+use crate::http::{AddressPolicy, Http, System};
 
 /// Default `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
@@ -135,7 +135,8 @@ impl OpenApiBuilder {
         let auth = Auth::new(&document, self.secrets.clone())?;
         let server = self.server.as_deref().map(address).transpose()?;
         let (operations, left_out) = self.operations(&document, &auth, server.as_ref())?;
-        let mut reach = if server.is_some() { Reach::anywhere() } else { Reach::public(Arc::new(System)) };
+        let mut reach =
+            if server.is_some() { AddressPolicy::anywhere() } else { AddressPolicy::public(Arc::new(System)) };
         self.private.iter().try_for_each(|address| reach.allow(address))?;
         let client = Client { http: Http::new(reach, &self.user_agent)?, time: self.time, bytes: self.bytes };
         let title = document.root().get("info").map_or("", |info| text(info, "title"));

@@ -8,13 +8,13 @@ use moka::sync::Cache;
 use super::{
     SearchEngine, Shared, USER_AGENT, Web,
     fetch::{Fetcher, Limits},
+    host_throttle::HostThrottle,
     page::Page,
-    polite::Polite,
     rules::Rules,
 };
 use crate::{
-    documents::apart::Apart,
-    http::{Http, Reach, Resolver, System},
+    documents::parser_pool::ParserPool,
+    http::{AddressPolicy, Http, Resolver, System},
 };
 
 /// Maximum of sites whose `robots.txt` is cached, and time to live.
@@ -154,7 +154,7 @@ impl WebBuilder {
                 "with no bytes or no time, nothing can be read: set a max_bytes and a timeout above zero",
             ));
         }
-        let (mut rules, mut reach) = (Rules::default(), Reach::public(self.resolver));
+        let (mut rules, mut reach) = (Rules::default(), AddressPolicy::public(self.resolver));
         self.allowed.iter().try_for_each(|host| rules.allow(host))?;
         self.denied.iter().try_for_each(|host| rules.deny(host))?;
         self.private.iter().try_for_each(|address| reach.allow(address))?;
@@ -168,8 +168,8 @@ impl WebBuilder {
         let fetcher = Fetcher {
             http: Http::new(reach, &self.user_agent)?,
             rules,
-            polite: Polite::new(self.apart),
-            apart: Apart::new(self.limits.time),
+            host_throttle: HostThrottle::new(self.apart),
+            apart: ParserPool::new(self.limits.time),
             limits: self.limits,
             robot: (!self.ignore_robots).then(|| robot.to_owned()),
             robots: Cache::builder().max_capacity(ROBOTS.0).time_to_live(ROBOTS.1).build(),

@@ -11,7 +11,7 @@ use html5ever::{
 use markup5ever_rcdom::{Node, NodeData};
 
 use super::bounded_dom::BoundedDom;
-use crate::{documents::apart::in_time, text::cut};
+use crate::{documents::parser_pool::in_time, text::cut};
 
 /// Bytes parsed between two checks of the deadline. The cost of each tag may be proportional to the
 /// depth of the page.

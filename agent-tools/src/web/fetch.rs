@@ -8,13 +8,13 @@ use reqwest::{StatusCode, header::ACCEPT};
 use url::Url;
 
 use super::{
+    host_throttle::HostThrottle,
     page::{Page, Source},
-    polite::Polite,
     robots::{self, Robots},
     rules::Rules,
 };
 use crate::{
-    documents::apart::Apart,
+    documents::parser_pool::ParserPool,
     http::{Call, Exchange, Http, Redirects, TooMuch, host},
 };
 
@@ -33,8 +33,8 @@ const ACCEPTED: &str = "text/html,application/xhtml+xml,text/markdown,text/plain
 pub(super) struct Fetcher {
     pub(super) http: Http,
     pub(super) rules: Rules,
-    pub(super) polite: Polite,
-    pub(super) apart: Apart,
+    pub(super) host_throttle: HostThrottle,
+    pub(super) apart: ParserPool,
     pub(super) limits: Limits,
     /// Product name for `robots.txt` files; `None` if they are ignored.
     pub(super) robot: Option<String>,
@@ -96,7 +96,7 @@ impl Fetcher {
     /// Sends a request. All requests have the same headers, so that no header for one host leaks to
     /// another.
     async fn get(&self, url: &Url) -> Result<Exchange> {
-        self.polite.turn(&host(url)).await;
+        self.host_throttle.turn(&host(url)).await;
         let mut call = Call::get(url.clone());
         call.headers.insert(ACCEPT, ACCEPTED.parse().expect("a header's value"));
         self.http.send(call).await

@@ -15,7 +15,7 @@ use super::{
     dom::{attribute, parse, set_attribute, tag, text, walk},
     table,
 };
-use crate::documents::apart::in_time;
+use crate::documents::parser_pool::in_time;
 
 /// Maximum depth of a shown element.
 const DEEPEST: usize = 128;

@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use url::Url;
 
 use super::{charset, fetch::Limits, html};
-use crate::documents::{apart::Apart, pdf};
+use crate::documents::{parser_pool::ParserPool, pdf};
 
 /// Page as shown to a model.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Source {
     /// # Errors
     /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the body does not match its media type, or
     /// the conversion takes too long.
-    pub(super) async fn page(self, body: Vec<u8>, limits: Limits, apart: &Apart) -> Result<Page> {
+    pub(super) async fn page(self, body: Vec<u8>, limits: Limits, apart: &ParserPool) -> Result<Page> {
         let mime = self.mime();
         let kind = sniffed(kind(&mime), &mime, &body, &limits)?;
         apart.run(kind.name(), move |end| self.convert(kind, &mime, &body, limits.bytes, end)).await

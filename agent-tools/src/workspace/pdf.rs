@@ -10,7 +10,7 @@ use std::{
 use agent_core::{Error, Result};
 
 use crate::{
-    documents::{apart::Apart, pdf},
+    documents::{parser_pool::ParserPool, pdf},
     text::cut,
 };
 
@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 
 /// PDF reader. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Pdfs(Apart);
+pub(super) struct Pdfs(ParserPool);
 
 /// Text of a PDF for a model.
 pub(super) struct Shown {
@@ -34,7 +34,7 @@ pub(super) fn is_pdf(bytes: &[u8]) -> bool {
 
 impl Pdfs {
     pub(super) fn new() -> Self {
-        Self(Apart::new(LONGEST))
+        Self(ParserPool::new(LONGEST))
     }
 
     /// Returns the text of the requested pages, about `most` bytes, with a note on omitted pages.

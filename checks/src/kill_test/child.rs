@@ -122,7 +122,7 @@ impl JournalWriter for WatchedWriter {
         }))
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
-        self.writer.prove()
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
+        self.writer.verify_lease()
     }
 }

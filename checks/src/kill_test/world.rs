@@ -51,7 +51,7 @@ impl Tool for Does {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         self.moments.pass(); // before the effect
         tokio::task::yield_now().await;
-        req.prove().await?;
+        req.verify_lease().await?;
         self.counter.add(&req.idempotency_key()).map_err(|e| Error::tool("the counter failed").with_source(e))?;
         self.moments.pass(); // after the effect, before its result is recorded
         tokio::task::yield_now().await;

@@ -14,7 +14,7 @@ use crate::recordings::{Exchange, WIRES, response};
 /// Recorded prompt.
 pub(super) enum Counted {
     /// Whole prompt, with the usage that its provider reported.
-    Comparable { request: ModelRequest, usage: Usage, has_media: bool },
+    Comparable { request: Box<ModelRequest>, usage: Usage, has_media: bool },
     /// A part of the prompt is known to its provider only.
     LeftOut(&'static str),
     /// There is no response, or it reports no prompt tokens.
@@ -50,7 +50,7 @@ impl Counted {
             return Ok(Self::LeftOut("images and documents that the recording cut"));
         }
         let has_media = parsed.messages.iter().any(|message| holds(message, &|kind| kind == Kind::Media));
-        let request = parsed.into_request(detached_run(History::default()).cx().clone());
+        let request = Box::new(parsed.into_request(detached_run(History::default()).cx().clone()));
         Ok(Self::Comparable { request, usage: answer.usage, has_media })
     }
 }

@@ -13,7 +13,7 @@ use agent::{
     Agent, Error, Model, ModelRequest, ModelResponse, PostgresJournal, PostgresQueue, Result, RunRequest, ToolOutput,
     Worker,
     core::{AssistantMessage, Block, BoxError, Journal, Message, ModelInfo, async_trait, journal::EntryBody},
-    dispatch::{Dispatch, Job, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Job, JobStatusKind, QueueAdmin, Wanted},
     tools::from_schema,
 };
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ impl Load {
             .jobs(&Wanted::default().most(usize::MAX))
             .await?
             .iter()
-            .all(|job| job.standing.kind() == StandingKind::Done)
+            .all(|job| job.standing.kind() == JobStatusKind::Done)
         {
             sleep(Duration::from_millis(20)).await;
         }

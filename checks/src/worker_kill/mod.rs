@@ -18,7 +18,7 @@ use std::{
 use agent::{
     PostgresJournal, PostgresQueue, RunRequest,
     core::BoxError,
-    dispatch::{Dispatch, Job, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Job, JobStatusKind, QueueAdmin, Wanted},
 };
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -150,7 +150,7 @@ async fn drain(queue: &PostgresQueue) -> Vec<String> {
 
 async fn unfinished(queue: &PostgresQueue) -> Result<Vec<String>, agent::Error> {
     let jobs = queue.jobs(&Wanted::default().most(usize::MAX)).await?;
-    let open = jobs.into_iter().filter(|job| job.standing.kind() != StandingKind::Done);
+    let open = jobs.into_iter().filter(|job| job.standing.kind() != JobStatusKind::Done);
     Ok(open.map(|job| format!("{} is {:?} ({:?})", job.job.at.run, job.standing, job.error)).collect())
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::PathBuf, time::Duration};
 use agent::{
     PostgresJournal, PostgresQueue, Result,
     core::{BoxError, Journal},
-    dispatch::{Dispatch, QueuedJob, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, JobStatusKind, QueueAdmin, QueuedJob, Wanted},
 };
 use tokio::time::sleep;
 
@@ -13,7 +13,7 @@ use crate::kill_test::{child::answers, counter::Counter};
 
 /// Answers from the count of external effects, forever.
 pub(super) async fn answer(queue: PostgresQueue, journal: PostgresJournal, dir: PathBuf) {
-    let resting = Wanted::default().standing(StandingKind::AtRest);
+    let resting = Wanted::default().standing(JobStatusKind::AtRest);
     let Ok(counter) = Counter::open(&dir) else { return };
     loop {
         for job in queue.jobs(&resting).await.unwrap_or_default() {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use agent::{
     llm::model,
     prelude::*,
-    tools::sandbox::{LocalSandbox, Sandbox},
+    tools::sandbox::{LocalSandbox, LocalSandboxBuilder, Sandbox},
 };
 use clap::Parser;
 
@@ -51,7 +51,7 @@ async fn main() -> Result<()> {
         None => Repository::sample()?,
     };
     let sandbox = LocalSandbox::builder(copy.path());
-    let sandbox = args.readable.into_iter().fold(sandbox, |sandbox, folder| sandbox.readable(folder)).build()?;
+    let sandbox = args.readable.into_iter().fold(sandbox, LocalSandboxBuilder::readable).build()?;
     eprintln!("{}", sandbox.guarantees());
     let test = TestCommand::new(sandbox.clone(), args.test);
 

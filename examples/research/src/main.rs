@@ -15,7 +15,7 @@ use agent::{llm::model, prelude::*};
 use clap::Parser;
 use futures::StreamExt;
 
-use crate::{library::Library, report::Report};
+use crate::report::Report;
 
 /// Answers a question from documents, with citations.
 #[derive(Parser, Debug)]

@@ -2,6 +2,7 @@ use agent::testing::{ScriptedModel, Turn};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::library::Library;
 
 /// Two small collections.
 async fn libraries() -> Vec<Library> {

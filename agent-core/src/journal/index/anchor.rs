@@ -12,7 +12,7 @@ use super::{AgentIndex, Entry, EntryBody, Journal, Liveness, RunRecord, SessionI
 use crate::{
     error::Result,
     history::History,
-    state::{RunState, Trail, is_default},
+    state::{RunMeta, RunState, is_default},
     usage::Usage,
 };
 
@@ -72,7 +72,7 @@ pub(super) struct AnchoredAgent {
 struct OpenRun {
     /// State without the conversation if this is the newest run of its agent, which has it.
     state: RunState,
-    trail: Trail,
+    run_meta: RunMeta,
     /// Nonce of the newest attempt; `None` if the run has not stopped yet.
     attempt: Option<Arc<str>>,
 }
@@ -290,12 +290,12 @@ impl SessionIndex {
         if self.is_newest_of_its_agent(state) {
             kept.history = History::default();
         }
-        OpenRun { state: kept, trail: state.trail.clone(), attempt }
+        OpenRun { state: kept, run_meta: state.run_meta.clone(), attempt }
     }
 
     /// Restores a run that was open when the anchor was written.
-    fn reopen(&mut self, OpenRun { mut state, trail, attempt }: OpenRun, anchored: &Anchored) {
-        state.trail = trail;
+    fn reopen(&mut self, OpenRun { mut state, run_meta, attempt }: OpenRun, anchored: &Anchored) {
+        state.run_meta = run_meta;
         if let Some(agent) = anchored.agents.get(&state.ids.agent_id).filter(|_| self.is_newest_of_its_agent(&state)) {
             state.history = agent.history.clone();
         }

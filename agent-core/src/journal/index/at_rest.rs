@@ -10,8 +10,8 @@ use crate::{
     amounts::Amounts,
     journal::Entry,
     state::{
-        BackgroundRun, CallState, ChildKey, ChildRun, Exit, HOOK_OF_STEP, PendingTurn, Phase, RunState, RunStatus,
-        Trail,
+        BackgroundRun, CallState, ChildKey, ChildRun, Exit, HOOK_OF_STEP, PendingTurn, Phase, RunMeta, RunState,
+        RunStatus,
     },
     usage::Usage,
 };
@@ -41,8 +41,8 @@ impl States {
 
     /// Inserts a run that begins. If it begins again, its earlier usage still counts.
     pub(super) fn insert_again(&mut self, mut state: RunState) {
-        if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.trail.undone) {
-            state.trail.gone = self.tree_usage(before);
+        if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.run_meta.undone) {
+            state.run_meta.gone = self.tree_usage(before);
             state.spent = self.tree_spent(before);
         }
         self.insert(state);
@@ -51,10 +51,10 @@ impl States {
     /// Inserts a run that resumes from `checkpoint`. If it resumes again, its usage since the
     /// checkpoint still counts.
     pub(super) fn insert_from(&mut self, mut state: RunState, checkpoint: &RunState) {
-        if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.trail.undone) {
+        if let Some(before) = self.0.get(&state.ids.run_id).filter(|before| !before.run_meta.undone) {
             let mut since = self.tree_usage(before);
             since -= checkpoint.tree_usage;
-            state.trail.gone += since;
+            state.run_meta.gone += since;
             state.spent = state.spent.plus(self.tree_spent(before).minus(checkpoint.spent));
         }
         self.insert(state);
@@ -91,8 +91,10 @@ impl States {
     /// Removes the child runs that ended in closed turns of a run, with their descendants. No call
     /// waits for them any more, so the run takes over their usage as its own.
     pub(super) fn take_ended_descendants(&mut self, run: &str) -> Vec<RunState> {
-        let Some(state) = self.get_mut(run).filter(|state| !state.trail.children.is_empty()) else { return Vec::new() };
-        let (children, reported) = (mem::take(&mut state.trail.children), mem::take(&mut state.trail.reported));
+        let Some(state) = self.get_mut(run).filter(|state| !state.run_meta.children.is_empty()) else {
+            return Vec::new();
+        };
+        let (children, reported) = (mem::take(&mut state.run_meta.children), mem::take(&mut state.run_meta.reported));
         let (mut kept, mut ended) = (Vec::<ChildRun>::new(), HashSet::new());
         for child in children {
             if !child.background && self.get(&child.run).is_none() {
@@ -116,11 +118,11 @@ impl States {
         }
         ended.iter().for_each(|run| self.take_with_descendants(run, &mut taken));
         if let Some(state) = self.get_mut(run) {
-            state.trail.gone += used;
+            state.run_meta.gone += used;
             state.spent = state.spent.plus(spent);
-            state.trail.reported = reported.into_iter().filter(|run| !ended.contains(run)).collect();
-            state.trail.earlier = kept.len();
-            state.trail.children = kept;
+            state.run_meta.reported = reported.into_iter().filter(|run| !ended.contains(run)).collect();
+            state.run_meta.earlier = kept.len();
+            state.run_meta.children = kept;
         }
         taken
     }
@@ -130,14 +132,14 @@ impl States {
         let is_over =
             |status: &RunStatus| matches!(status, RunStatus::Finished(_) | RunStatus::Failed | RunStatus::Cancelled);
         self.get(run).is_some_and(|state| {
-            state.trail.status.as_ref().is_some_and(is_over)
+            state.run_meta.status.as_ref().is_some_and(is_over)
                 && self.children(state).all(|child| self.has_ended(&child.ids.run_id))
         })
     }
 
     fn take_with_descendants(&mut self, run: &str, taken: &mut Vec<RunState>) {
         let Some(state) = self.0.remove(run) else { return };
-        state.trail.children.iter().for_each(|child| self.take_with_descendants(&child.run, taken));
+        state.run_meta.children.iter().for_each(|child| self.take_with_descendants(&child.run, taken));
         taken.push(*state);
     }
 
@@ -145,10 +147,10 @@ impl States {
     /// on.
     pub(super) fn at_rest(&self, state: &RunState) -> RunState {
         let mut rest = state.clone();
-        rest.trail = Trail::default();
+        rest.run_meta = RunMeta::default();
         rest.tree_usage = self.tree_usage(state);
         rest.spent = self.tree_spent(state);
-        rest.phase = match (&state.trail.status, &state.phase) {
+        rest.phase = match (&state.run_meta.status, &state.phase) {
             (Some(RunStatus::Finished(reason)), Phase::Tools(_)) => Phase::Ended(Exit::new(reason.clone(), "")),
             _ => self.phase(state),
         };
@@ -160,7 +162,7 @@ impl States {
     /// The sub-agents that open calls and hooks get back when they are entered again, with their
     /// checkpoints.
     fn children_at_rest(&self, state: &RunState) -> Vec<ChildRun> {
-        if matches!(state.trail.status, Some(RunStatus::Finished(_))) {
+        if matches!(state.run_meta.status, Some(RunStatus::Finished(_))) {
             return Vec::new();
         }
         let turn = state.open_turn();
@@ -195,19 +197,19 @@ impl States {
     }
 
     fn children<'a>(&'a self, state: &'a RunState) -> impl Iterator<Item = &'a RunState> {
-        state.trail.children.iter().filter_map(|child| self.get(&child.run))
+        state.run_meta.children.iter().filter_map(|child| self.get(&child.run))
     }
 
     /// Usage of the run and all its descendants.
     pub(super) fn tree_usage(&self, state: &RunState) -> Usage {
         let mut all = state.usage;
-        all += state.trail.gone;
+        all += state.run_meta.gone;
         self.children(state).for_each(|child| all += self.tree_usage(child));
         all
     }
 
     fn tree_spent(&self, state: &RunState) -> Amounts {
-        let own = state.trail.reserved.values().fold(state.spent, |all, reserved| all.plus(*reserved));
+        let own = state.run_meta.reserved.values().fold(state.spent, |all, reserved| all.plus(*reserved));
         self.children(state).fold(own, |all, child| all.plus(self.tree_spent(child)))
     }
 
@@ -230,17 +232,17 @@ impl States {
     /// its own sub-agent itself.
     pub(super) fn background(&self, state: &RunState) -> Vec<BackgroundRun> {
         let is_open = |at: usize, call_id: &Arc<str>| {
-            let turn = state.open_turn().filter(|_| at >= state.trail.earlier);
+            let turn = state.open_turn().filter(|_| at >= state.run_meta.earlier);
             !state.finished.contains_key(&**call_id)
                 && turn.is_some_and(|turn| turn.open_calls().any(|open| *open == **call_id))
         };
-        let children = &state.trail.children;
+        let children = &state.run_meta.children;
         let mut all = Vec::new();
         for (at, child) in children.iter().enumerate() {
             let began = self.get(&child.run);
             let again = || children[at + 1..].iter().any(|later| later.is_same(child));
             if child.background
-                && !state.trail.reported.contains(&child.run)
+                && !state.run_meta.reported.contains(&child.run)
                 && !is_open(at, &child.call_id)
                 && (began.is_some() || !again())
             {

@@ -509,7 +509,7 @@ impl AgentIndex {
             run.before = before.clone();
             run.tell(seq, Liveness::Over("the run was undone"));
             if let Some(state) = states.get_mut(&run.run_id) {
-                state.trail.undone = true;
+                state.run_meta.undone = true;
                 state.undo(before.clone());
             }
         }

@@ -113,7 +113,7 @@ fn a_sub_agent_that_never_began_is_forgotten_with_its_turn_and_keeps_no_other() 
             log.add("root", EntryBody::linked(ChildRun::new("c".into(), "k", format!("lost{n}").into())));
             log.child("root", &format!("r{n}"), false, done());
         });
-        assert_eq!((log.index.states.len(), log.root().trail.children.len()), (1, 0), "after {n}");
+        assert_eq!((log.index.states.len(), log.root().run_meta.children.len()), (1, 0), "after {n}");
     }
 }
 
@@ -123,7 +123,7 @@ fn sub_agents_that_ended_leave_what_they_used_and_what_they_said() {
     log.begin("root", None);
     for n in 1..=1_000 {
         log.turn("root", n, |log| log.child("root", &format!("r{n}"), false, done()));
-        assert_eq!((log.index.states.len(), log.root().trail.children.len()), (1, 0), "after {n}");
+        assert_eq!((log.index.states.len(), log.root().run_meta.children.len()), (1, 0), "after {n}");
     }
     let stands = log.stands();
     assert_eq!((stands.usage.total(), stands.tree_usage.total(), stands.sub_agents), (3_000, 6_000, 1_000));
@@ -151,7 +151,7 @@ fn a_sub_agent_that_can_go_on_or_was_not_reported_stays() {
         log.child("root", "over", false, done());
         log.child("over", "below", false, done());
     });
-    let children: Vec<_> = log.root().trail.children.iter().map(|child| &*child.run).collect();
+    let children: Vec<_> = log.root().run_meta.children.iter().map(|child| &*child.run).collect();
     assert_eq!((children, log.index.states.len()), (vec!["waits", "beside"], 3));
     let stands = log.stands();
     let background: Vec<_> = stands.background.iter().map(|background| &*background.run).collect();
@@ -159,7 +159,7 @@ fn a_sub_agent_that_can_go_on_or_was_not_reported_stays() {
 
     log.add("root", EntryBody::SubAgentReported { run: "beside".into(), message: None });
     log.turn("root", 2, |_| ());
-    assert_eq!((log.index.states.len(), log.root().trail.reported.len()), (2, 0));
+    assert_eq!((log.index.states.len(), log.root().run_meta.reported.len()), (2, 0));
     assert_eq!(log.stands().tree_usage.total(), 8 * 3);
 }
 

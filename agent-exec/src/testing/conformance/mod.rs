@@ -67,10 +67,13 @@ const TASK: &str = "What is 6 x 7?";
 pub struct Conformance<M> {
     make: Arc<dyn Fn() -> M + Send + Sync>,
     answer: Arc<dyn Fn(&Question) -> Value + Send + Sync>,
-    observe: Option<Arc<dyn Fn(&M) -> String + Send + Sync>>,
+    observe: Option<Arc<Observe<M>>>,
     transparent: bool,
     answers_failures: bool,
 }
+
+/// Shows what of a middleware must stay the same.
+type Observe<M> = dyn Fn(&M) -> String + Send + Sync;
 
 /// A violated claim of the suite.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use agent_core::{
     engine::ServedEnd,
     testing::MortalProcess,
 };
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::Value;
 
 pub use self::{children::*, deaths::*, questions::*, runs::*, served::*, sessions::*, waits::*};
@@ -71,7 +71,7 @@ pub trait EngineWorld: Send + Sync + Sized + 'static {
     async fn go_on(&self, run: &RunAddress);
 
     /// Serves an agent in a separate process, which does not die; returns the tool that calls it.
-    async fn serve(&self, agent: Agent) -> ServedAgent;
+    async fn serve(&self, agent: Agent) -> RemoteAgent;
 }
 
 /// Generates a test of each claim of the [suite](crate::testing::engines).

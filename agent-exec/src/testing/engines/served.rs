@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use agent_core::{Caps, ExitReason, RunRequest, Usage, testing::Processes};
-use agent_tools::ServedAgent;
+use agent_tools::RemoteAgent;
 use serde_json::json;
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 use crate::{Agent, AgentBuilder};
 
 /// Builds an agent that calls the agent `travel` once.
-fn clerk(travel: ServedAgent) -> AgentBuilder {
+fn clerk(travel: RemoteAgent) -> AgentBuilder {
     let message = json!({"message": "To Bern, please."});
     Agent::builder(AGENT, Script::new([vec![("t1", "travel", message)]])).tool(travel)
 }

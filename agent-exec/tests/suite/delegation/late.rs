@@ -44,8 +44,8 @@ impl JournalWriter for SlowWriter {
         }))
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
-        self.0.prove()
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
+        self.0.verify_lease()
     }
 }
 

@@ -119,7 +119,7 @@ async fn hooks_of_what_is_finished_do_not_run_again_and_what_is_gone_on_with_is_
         .middleware(guard(&log))
         .middleware(trace.clone());
     // The trace is an additional middleware, hence another agent.
-    let request = resume(checkpoint, [("2/approval", json!(true))]).despite_changes();
+    let request = resume(checkpoint, [("2/approval", json!(true))]).allow_changed_agent();
     finished(agent.build().expect("builds").start(request).await);
     let mut seen = trace.seen();
     seen.retain(|line| !line.ends_with("chunk") && !line.contains('>') && !line.contains('<'));
@@ -338,7 +338,7 @@ async fn a_checkpoint_of_another_agent_is_refused_with_what_differs_unless_it_is
     assert_eq!(e.kind(), ErrorKind::Config);
     assert!(e.message().ends_with("- tools: t\n+ tools: more, t"), "{e}");
     assert!(log.seen().is_empty());
-    let request = resume(checkpoint, given).despite_changes();
+    let request = resume(checkpoint, given).allow_changed_agent();
     assert_eq!(finished(other().build().expect("builds").start(request).await).answer, "done");
 }
 

@@ -205,7 +205,7 @@ async fn wall_time_is_a_budget_of_the_run_and_is_not_given_again_when_it_goes_on
     tokio::time::sleep(Duration::from_secs(100)).await;
     let request = RunRequest::resume(carried_over(&checkpoint), [])
         .caps(Caps::default().wall_time(Duration::from_secs(5)))
-        .despite_changes();
+        .allow_changed_agent();
     let end = finished(build(ScriptedModel::new([slow("never")])).start(request).await);
     assert_eq!(end.reason, ExitReason::Budget, "two seconds were left");
 }

@@ -208,8 +208,8 @@ impl Journal for NeverDurable {
                 Ack::Later(Box::pin(std::future::pending()))
             }
 
-            fn prove(&self) -> BoxFuture<'static, Result<()>> {
-                self.0.prove()
+            fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
+                self.0.verify_lease()
             }
         }
 

@@ -11,7 +11,7 @@ use std::{
 
 use agent_core::{
     Effect, ErrorKind, RunRequest, ToolOutput,
-    dispatch::{Dispatch, Job, Schedule, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Job, JobStatusKind, QueueAdmin, Schedule, Wanted},
     journal::EntryBody,
     testing::Turn,
     tool::Doubt,
@@ -48,9 +48,9 @@ async fn runs_are_run_once_and_are_done_whatever_agents_others_have() {
     let _process = shared.process(shared.agent([Turn::text("hello")]));
     let other = Job::new("b", &RunRequest::user("go")).expect("data");
     let (run, other) = (shared.send(job("r")).await, shared.send(other).await);
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::RunStarted { .. })).await, 1);
-    shared.comes_to(&other, StandingKind::Queued).await;
+    shared.comes_to(&other, JobStatusKind::Queued).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +65,7 @@ async fn a_run_whose_worker_died_goes_on_elsewhere_when_its_lease_has_run_out_an
     let died = Instant::now();
     // Its model has only the last turn: the first step is not repeated.
     let _heir = shared.process(shared.agent([Turn::text("all done")]).tool(slow(&deeds, Effect::Idempotent)));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert!(
         died.elapsed() >= Duration::from_secs(19) && died.elapsed() < Duration::from_secs(33),
         "{:?}",
@@ -87,7 +87,7 @@ async fn a_call_in_doubt_is_asked_about_once_and_its_run_holds_no_worker_meanwhi
     }
     dies.abort();
     let heir = shared.process(agent(&[]));
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     heir.abort();
     let front_door = agent(&[]).build().expect("builds");
     let stands = front_door.unfinished("s").await.expect("reads").expect("it waits");
@@ -96,7 +96,7 @@ async fn a_call_in_doubt_is_asked_about_once_and_its_run_holds_no_worker_meanwhi
     let answers = [(stands.questions[0].id.clone(), happened.into())].into();
     shared.queue.answer(&run, answers).await.expect("it waits");
     let _third = shared.process(agent(&[Turn::text("all done")]));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(deeds.load(Ordering::SeqCst), 1);
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Asked { .. })).await, 1);
 }
@@ -111,11 +111,11 @@ async fn a_worker_that_shuts_down_puts_its_runs_back_at_a_safe_point() {
     let run = shared.send(job("r")).await;
     let drained = worker.run_until(sleep(Duration::from_secs(1))).await;
     assert_eq!((drained.ended, drained.cancelled, drained.left), (1, 0, 0));
-    shared.comes_to(&run, StandingKind::Queued).await;
+    shared.comes_to(&run, JobStatusKind::Queued).await;
     assert_eq!((shared.shown(&run).await.failures, deeds.load(Ordering::SeqCst)), (0, 1), "no call was begun");
     let rest = shared.agent([Turn::text("all done")]).tool(slow(&deeds, Effect::AtMostOnce));
     let _heir = shared.process(rest);
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(deeds.load(Ordering::SeqCst), 2);
 }
 
@@ -127,9 +127,9 @@ async fn a_run_that_does_not_reach_a_safe_point_in_time_is_cancelled_and_goes_on
     let run = shared.send(job("r")).await;
     let drained = worker.run_until(sleep(Duration::from_secs(1))).await;
     assert_eq!((drained.ended, drained.cancelled, drained.left), (0, 1, 0));
-    shared.comes_to(&run, StandingKind::Queued).await;
+    shared.comes_to(&run, JobStatusKind::Queued).await;
     let _heir = shared.process(agent(&[Turn::text("all done")]));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,11 +145,11 @@ async fn a_session_in_use_is_waited_for_without_counting_a_failure() {
     sleep(Duration::from_secs(60)).await;
     let shown = shared.shown(&run).await;
     assert!(
-        matches!(shown.standing.kind(), StandingKind::Queued | StandingKind::Running) && shown.failures == 0,
+        matches!(shown.standing.kind(), JobStatusKind::Queued | JobStatusKind::Running) && shown.failures == 0,
         "{shown:?}"
     );
     outside.abort();
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,10 +163,10 @@ async fn no_more_runs_are_under_way_at_once_than_a_worker_has_room_for() {
         runs.push(shared.send(one).await);
     }
     sleep(Duration::from_secs(5)).await;
-    let running = Wanted::default().standing(StandingKind::Running);
+    let running = Wanted::default().standing(JobStatusKind::Running);
     assert_eq!(shared.queue.jobs(&running).await.expect("lists").len(), 2);
     for run in &runs {
-        shared.comes_to(run, StandingKind::Done).await;
+        shared.comes_to(run, JobStatusKind::Done).await;
     }
 }
 
@@ -182,7 +182,7 @@ async fn a_worker_that_shuts_down_claims_no_more_however_many_there_are() {
     worker.run_until(sleep(Duration::from_secs(5))).await;
     let claims = queue.claims.load(Ordering::SeqCst);
     assert!((3..7).contains(&claims), "{claims}");
-    let queued = shared.queue.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    let queued = shared.queue.jobs(&Wanted::default().standing(JobStatusKind::Queued)).await.expect("lists");
     assert_eq!(queued.len(), 50, "all are put back");
 }
 
@@ -196,8 +196,8 @@ async fn a_worker_that_shuts_down_while_a_claim_waits_puts_its_runs_back_meanwhi
     let worker = shared.worker_of(Arc::new(queue), agent).at_once(2).build().expect("builds");
     let (began, run) = (Instant::now(), shared.send(job("r")).await);
     let process = tokio::spawn(async move { worker.run_until(sleep(Duration::from_secs(28))).await });
-    shared.comes_to(&run, StandingKind::Running).await;
-    shared.comes_to(&run, StandingKind::Queued).await;
+    shared.comes_to(&run, JobStatusKind::Running).await;
+    shared.comes_to(&run, JobStatusKind::Queued).await;
     assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     let drained = process.await.expect("no panic");
     assert_eq!((drained.ended, drained.cancelled, drained.left), (1, 0, 0));
@@ -210,11 +210,11 @@ async fn schedules_fire_while_no_worker_has_room() {
     let long = Turn::text("hello").delay(Duration::from_secs(600));
     let _process = shared.start(shared.worker(shared.agent([long])).at_once(1));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::Running).await;
+    shared.comes_to(&run, JobStatusKind::Running).await;
     let tick = Job::new("a", &RunRequest::user("tick")).expect("data");
     shared.queue.set_schedule(&Schedule::new("tick", "* * * * *", tick)).await.expect("set");
     sleep(Duration::from_secs(550)).await;
-    let queued = shared.queue.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    let queued = shared.queue.jobs(&Wanted::default().standing(JobStatusKind::Queued)).await.expect("lists");
     assert!((9..=10).contains(&queued.len()), "{queued:?}");
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{dispatch::StandingKind, testing::Turn};
+use agent_core::{dispatch::JobStatusKind, testing::Turn};
 use agent_exec::Worker;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -33,7 +33,7 @@ async fn a_run_is_dropped_when_its_lease_has_run_out_unrenewed_and_goes_on_when_
     away.is_away.store(false, Ordering::SeqCst);
     sleep(Duration::from_secs(5)).await;
     assert_eq!(shared.shown(&run).await.failures, 1);
-    shared.comes_to(&run, StandingKind::Running).await;
+    shared.comes_to(&run, JobStatusKind::Running).await;
     process.abort();
 }
 
@@ -49,8 +49,8 @@ async fn what_became_of_a_run_is_told_to_the_queue_when_it_is_back() {
     sleep(Duration::from_secs(1)).await;
     away.is_away.store(true, Ordering::SeqCst);
     sleep(Duration::from_secs(10)).await;
-    shared.comes_to(&run, StandingKind::Running).await;
+    shared.comes_to(&run, JobStatusKind::Running).await;
     away.is_away.store(false, Ordering::SeqCst);
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(shared.shown(&run).await.failures, 0);
 }

@@ -10,7 +10,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use agent_core::{
     Journal, MemoryJournal, RunRequest,
-    dispatch::{Dispatch, Dispatched, Job, Queue, QueuedJob, RunAddress, Standing, StandingKind, Upkeep, Wanted},
+    dispatch::{Dispatch, Dispatched, Job, JobStatus, JobStatusKind, Queue, QueueAdmin, QueuedJob, RunAddress, Wanted},
     journal::EntryBody,
     model::Backoff,
     testing::{ScriptedModel, Turn},
@@ -69,7 +69,7 @@ impl Shared {
     }
 
     /// Waits until the run has this status.
-    async fn comes_to(&self, run: &RunAddress, kind: StandingKind) -> Standing {
+    async fn comes_to(&self, run: &RunAddress, kind: JobStatusKind) -> JobStatus {
         let began = Instant::now();
         loop {
             let standing = self.queue.standing(run).await.expect("reads").expect("it is known");

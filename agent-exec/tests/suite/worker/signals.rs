@@ -11,7 +11,7 @@ use std::{
 
 use agent_core::{
     Ask, Error, ErrorKind, Message, Retry, RunRequest, ToolOutput, ToolRequest,
-    dispatch::{Dispatch, Signal, StandingKind},
+    dispatch::{Dispatch, JobStatusKind, Signal},
     journal::{EntryBody, RunStatus},
     run::RunInput,
     testing::Turn,
@@ -54,10 +54,10 @@ async fn a_run_is_cancelled_from_any_process() {
     let shared = Shared::default();
     let _process = shared.process(shared.agent([slow()]));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::Running).await;
+    shared.comes_to(&run, JobStatusKind::Running).await;
     sleep(Duration::from_secs(1)).await;
     assert!(shared.queue.signal(&run, Signal::Cancel).await.expect("works"));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::RunEnded { .. })).await, 1);
 }
 
@@ -69,11 +69,11 @@ async fn a_run_is_paused_holds_no_worker_and_goes_on_when_it_is_told() {
     let run = shared.send(job("r")).await;
     sleep(Duration::from_secs(1)).await;
     assert!(shared.queue.signal(&run, Signal::Pause).await.expect("works"));
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     process.abort();
     shared.queue.answer(&run, BTreeMap::new()).await.expect("goes on");
     let _other = shared.process(shared.agent([]).tool(asks(None)));
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Asked { .. })).await, 1, "it came to its question");
 }
 
@@ -85,7 +85,7 @@ async fn an_answer_that_the_run_refuses_as_it_goes_on_takes_none_of_the_others_w
     let agent = |turns: Vec<Turn>| shared.agent(turns).tool(asks(None));
     let process = shared.process(agent(vec![both]));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     process.abort();
     let stands = agent(Vec::new()).build().expect("builds").unfinished("s").await.expect("reads").expect("it waits");
     let [first, second] = &*stands.questions else { panic!("{:?}", stands.questions) };
@@ -101,7 +101,7 @@ async fn an_answer_that_the_run_refuses_as_it_goes_on_takes_none_of_the_others_w
         Ok(request)
     });
     let _heir = shared.start(worker);
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +112,7 @@ async fn a_run_is_steered_from_any_process_and_hears_it_once() {
     let run = shared.send(job("r")).await;
     sleep(Duration::from_secs(1)).await;
     assert!(shared.queue.signal(&run, Signal::Steer(Message::user("and be brief"))).await.expect("works"));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Steered { .. })).await, 1);
 }
 
@@ -122,15 +122,15 @@ async fn answers_come_from_any_process_and_wrong_ones_leave_the_run_where_it_is(
     let turns = [Turn::call("1", "asks", json!({})), says("yes")];
     let _process = shared.process(shared.agent(turns).tool(asks(None)));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     let answer = async |id: &str, value: Value| {
         shared.queue.answer(&run, BTreeMap::from([(id.to_owned(), value.into())])).await.expect("it waits");
     };
     answer("nobody asked", json!("yes")).await;
     sleep(Duration::from_secs(5)).await;
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     answer("1/input", json!("yes")).await;
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn a_question_that_ends_lets_its_run_go_on_by_itself() {
     // Questions expire by the system clock.
     let _process = shared.process(shared.agent(turns).tool(asks(Some(Duration::from_millis(50)))));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }
 
 fn cancelled(body: &EntryBody) -> bool {
@@ -157,9 +157,9 @@ async fn a_run_that_waits_is_cancelled_and_does_not_go_on() {
     let turns = [Turn::call("1", "asks", json!({})), Turn::text("gone on")];
     let _process = shared.process(shared.agent(turns).tool(asks(None)));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     assert!(shared.queue.signal(&run, Signal::Cancel).await.expect("works"));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(shared.count("s", cancelled).await, 1);
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::RunEnded { .. })).await, 2, "it rested before");
 }
@@ -173,7 +173,7 @@ async fn a_run_that_is_cancelled_as_it_comes_to_its_question_ends() {
     let run = shared.send(job("r")).await;
     sleep(Duration::from_secs(1)).await;
     assert!(shared.queue.signal(&run, Signal::Cancel).await.expect("works"));
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
     assert_eq!(shared.count("s", |body| matches!(body, EntryBody::Asked { .. })).await, 1, "it came to its question");
     assert_eq!((shared.count("s", cancelled).await, queue.claims.load(Ordering::SeqCst)), (1, 2));
 }
@@ -188,11 +188,11 @@ async fn a_message_that_comes_as_the_run_comes_to_its_question_waits_with_it() {
     let run = shared.send(job("r")).await;
     sleep(Duration::from_secs(1)).await;
     assert!(shared.queue.signal(&run, brief()).await.expect("works"));
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(queue.claims.load(Ordering::SeqCst), 1, "it rests");
     shared.queue.answer(&run, BTreeMap::from([("1/input".to_owned(), json!("yes").into())])).await.expect("it waits");
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -203,7 +203,7 @@ async fn a_run_that_is_paused_and_then_fails_for_the_moment_is_paused_when_it_is
     let run = shared.send(job("r")).await;
     sleep(Duration::from_secs(1)).await;
     assert!(shared.queue.signal(&run, Signal::Pause).await.expect("works"));
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     let paused = |body: &EntryBody| matches!(body, EntryBody::RunEnded { status: RunStatus::Paused, .. });
     assert_eq!(shared.count("s", paused).await, 1);
 }
@@ -223,7 +223,7 @@ async fn what_a_run_is_told_while_its_session_is_in_use_is_told_when_it_is_free(
         assert!(shared.queue.signal(&run, signal.clone()).await.expect("works"));
         sleep(Duration::from_secs(60)).await;
         outside.abort();
-        shared.comes_to(&run, StandingKind::Done).await;
+        shared.comes_to(&run, JobStatusKind::Done).await;
         let expected = usize::from(signal == Signal::Cancel);
         let ended = |body: &EntryBody| cancelled(body);
         assert_eq!(shared.count("s", ended).await, expected, "{signal:?}");
@@ -240,10 +240,10 @@ async fn a_question_that_ends_later_by_the_workers_clock_than_by_the_queues_keep
     let agent = shared.agent([call]).tool(asks(Some(hour)));
     let _process = shared.start(shared.worker_of(Arc::new(queue.clone()), agent));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     sleep(hour * 3 + hour / 2).await;
     assert_eq!(queue.claims.load(Ordering::SeqCst), 4, "once an hour");
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,7 +256,7 @@ async fn an_answer_that_is_refused_takes_no_other_one_with_it() {
     let calls = Turn::calls([("1", "counts", json!({})), ("2", "counts", json!({}))]);
     let asks = shared.process(shared.agent([calls]).tool(tool("counts", of_type)));
     let run = shared.send(job("r")).await;
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     asks.abort();
     let given = async |id: &str, value: Value| {
         shared.queue.answer(&run, BTreeMap::from([(id.to_owned(), value.into())])).await.expect("it waits");
@@ -264,7 +264,7 @@ async fn an_answer_that_is_refused_takes_no_other_one_with_it() {
     given("1/input", json!(7)).await;
     given("2/input", json!("many")).await;
     let _process = shared.process(shared.agent([says("there are 7")]).tool(tool("counts", of_type)));
-    shared.comes_to(&run, StandingKind::AtRest).await;
+    shared.comes_to(&run, JobStatusKind::AtRest).await;
     let note = shared.shown(&run).await.error.unwrap_or_default();
     assert!(note.contains("the answer to '2/input'") && !note.contains("1/input"), "{note}");
     let answered = |body: &EntryBody| matches!(body, EntryBody::Answered { .. });
@@ -273,8 +273,8 @@ async fn an_answer_that_is_refused_takes_no_other_one_with_it() {
     given("2/input", json!("many")).await;
     sleep(Duration::from_secs(5)).await;
     let shown = shared.shown(&run).await;
-    assert_eq!((shown.standing.kind(), shown.failures), (StandingKind::AtRest, 0), "{shown:?}");
+    assert_eq!((shown.standing.kind(), shown.failures), (JobStatusKind::AtRest, 0), "{shown:?}");
     assert!(shown.error.is_some_and(|note| note.contains("the answer to '2/input'")));
     given("2/input", json!(8)).await;
-    shared.comes_to(&run, StandingKind::Done).await;
+    shared.comes_to(&run, JobStatusKind::Done).await;
 }

@@ -11,7 +11,7 @@ use std::{
 
 use agent_core::{
     Answer, Error, ErrorKind, Result, async_trait,
-    dispatch::{Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, RunAddress, Signal, Standing, Told},
+    dispatch::{Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, RunAddress, Signal, Told},
 };
 use agent_store::MemoryQueue;
 use tokio::time::sleep;
@@ -55,7 +55,7 @@ impl Dispatch for Troubled {
         self.reached()?.signal(run, signal).await
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
         self.reached()?.standing(run).await
     }
 }

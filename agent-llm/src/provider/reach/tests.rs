@@ -21,12 +21,12 @@ fn reach(name: &str, vars: Vars) -> Result<Reach> {
 fn found(reach: Result<Reach>) -> (String, String, Option<String>) {
     let reach = reach.expect("all is there");
     let url = match &reach.speaks {
-        Speaks::Chat(profile) | Speaks::Responses(profile) => profile.base_url.clone(),
-        Speaks::Messages(profile) => profile.base_url.clone(),
-        Speaks::Generate(profile) => profile.base_url.clone(),
-        Speaks::Cohere(profile) => profile.base_url.clone(),
-        Speaks::Converse(profile) => profile.base_url.clone(),
-        Speaks::Ollama(profile) => profile.base_url.clone(),
+        WireSupport::Chat(profile) | WireSupport::Responses(profile) => profile.base_url.clone(),
+        WireSupport::Messages(profile) => profile.base_url.clone(),
+        WireSupport::Generate(profile) => profile.base_url.clone(),
+        WireSupport::Cohere(profile) => profile.base_url.clone(),
+        WireSupport::Converse(profile) => profile.base_url.clone(),
+        WireSupport::Ollama(profile) => profile.base_url.clone(),
     };
     (reach.provider.name, url, reach.key.map(|key| key.expose_secret().to_owned()))
 }
@@ -43,7 +43,8 @@ fn every_provider_is_reached_on_each_of_its_wires_when_all_is_set() {
         for wire in &provider.wires {
             let name = format!("{}:m@{wire}", provider.name);
             let wanted = Wanted { env: Box::new(|_| Some("x".to_owned())), ..Wanted::default() };
-            let reach = Reach::<Speaks>::at(provider.clone(), &format!("m@{wire}"), &wanted, &HttpSettings::default());
+            let reach =
+                Reach::<WireSupport>::at(provider.clone(), &format!("m@{wire}"), &wanted, &HttpSettings::default());
             let reach = reach.expect(&name);
             assert_eq!((reach.provider.name.as_str(), reach.model.as_str()), (provider.name.as_str(), "m"));
             reach.speaks.codec(reach.model, None, None).expect(&name);
@@ -79,7 +80,7 @@ fn a_name_that_is_none_is_refused_with_what_was_perhaps_meant() {
 fn an_at_sign_chooses_the_wire_and_other_ones_are_of_the_models_name() {
     let wire = |name: &str| match reach(name, &[OPENAI, ("CLOUDFLARE_API_TOKEN", "k"), ("CLOUDFLARE_ACCOUNT_ID", "a")])
     {
-        Ok(Reach { speaks: Speaks::Responses(_), model, .. }) => ("responses", model),
+        Ok(Reach { speaks: WireSupport::Responses(_), model, .. }) => ("responses", model),
         Ok(reach) => ("another", reach.model),
         Err(e) => panic!("{e}"),
     };
@@ -119,7 +120,7 @@ fn another_address_keeps_the_dialect_of_the_provider_that_was_named() {
     {
         let url = "https://gateway.test/v1".to_owned();
         let reach = reach_with(name, &[], |wanted| wanted.base_url = Some(url)).expect("reached");
-        let Speaks::Chat(profile) = &reach.speaks else { panic!("{name} speaks another wire") };
+        let WireSupport::Chat(profile) = &reach.speaks else { panic!("{name} speaks another wire") };
         assert_eq!((profile.name_of(field), &*profile.provider), (Some(own), "gateway.test"), "{name}");
         assert!(reach.key.is_none(), "{name}: its key is not for another host");
     }
@@ -177,7 +178,7 @@ fn an_option_is_a_field_of_the_profile_and_what_is_none_is_refused_with_all_that
         let option = (name.to_owned(), value);
         reach_with("openai:m", &[OPENAI], |wanted| wanted.options.push(option))
     };
-    let Speaks::Chat(profile) = set("names", json!({"seed": null})).expect("an option").speaks else { panic!() };
+    let WireSupport::Chat(profile) = set("names", json!({"seed": null})).expect("an option").speaks else { panic!() };
     assert_eq!((profile.name_of("seed"), profile.name_of("max_tokens")), (None, Some("max_completion_tokens")));
     assert!(refused(set("temprature", json!(1))).contains("there are above_high, auth, cache_control, "));
     assert!(refused(set("verbatim", json!("yes"))).contains("boolean"));
@@ -188,7 +189,7 @@ fn an_option_is_a_field_of_the_profile_and_what_is_none_is_refused_with_all_that
 fn a_model_of_bedrock_speaks_converse_and_is_shown_its_own_key_or_signed_requests() {
     const REGION: (&str, &str) = ("AWS_DEFAULT_REGION", "eu-west-1");
     let keyed = reach("bedrock:m", &[REGION, ("AWS_BEARER_TOKEN_BEDROCK", "k")]).expect("all is there");
-    assert!(matches!(keyed.speaks, Speaks::Converse(_)) && keyed.signer.is_none());
+    assert!(matches!(keyed.speaks, WireSupport::Converse(_)) && keyed.signer.is_none());
     assert_eq!(found(Ok(keyed)).1, "https://bedrock-runtime.eu-west-1.amazonaws.com");
     let missing = refused(reach("bedrock:m", &[("AWS_CONFIG_FILE", "/nowhere"), ("AWS_BEARER_TOKEN_BEDROCK", "k")]));
     assert!(missing.contains("set AWS_REGION or AWS_DEFAULT_REGION"), "{missing}");

@@ -33,11 +33,11 @@ pub(super) enum Held {
     /// HTTP/1.1 connection.
     Alone(Connection),
     /// HTTP/2 stream.
-    Seat(Seat),
+    StreamPermit(StreamPermit),
 }
 
 /// A stream of a shared connection.
-pub(super) struct Seat {
+pub(super) struct StreamPermit {
     pub(super) origin: Arc<Origin>,
     /// Id of the connection.
     pub(super) id: u64,
@@ -84,7 +84,7 @@ impl Lease {
                 self.origin.address.address_for_http1(&mut request);
                 connection.send(request).await.map_err(|e| Unanswered::of(e, None))
             }
-            Held::Seat(seat) => {
+            Held::StreamPermit(seat) => {
                 self.origin.address.address_for_http2(&mut request);
                 let kept = request.clone(); // its body is shared
                 seat.sender.try_send_request(request).await.map_err(|e| Unanswered::of(e, Some(kept)))
@@ -100,7 +100,7 @@ impl Lease {
     ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         match &mut self.held {
             Held::Alone(connection) => connection.poll_frame(cx, body),
-            Held::Seat(_) => Pin::new(body).poll_frame(cx),
+            Held::StreamPermit(_) => Pin::new(body).poll_frame(cx),
         }
     }
 
@@ -113,7 +113,7 @@ impl Lease {
     }
 }
 
-impl Drop for Seat {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.origin.leave(self.id);
     }

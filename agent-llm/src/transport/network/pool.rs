@@ -17,7 +17,7 @@ use super::{
     failure::{Part, unreachable},
     http1::Connection,
     http2::Shared,
-    lease::{Held, Lease, Seat},
+    lease::{Held, Lease, StreamPermit},
     progress::Progress,
 };
 
@@ -152,7 +152,7 @@ impl Origin {
         // Calls on an old connection stay on it; it is closed with the last of them.
         state.shared.retain(|shared| !shared.is_closed() && is_young(shared.opened));
         let (id, sender) = state.shared.iter_mut().find_map(|shared| Some((shared.id, shared.join()?)))?;
-        Some(Held::Seat(Seat { origin: self.clone(), id, sender }))
+        Some(Held::StreamPermit(StreamPermit { origin: self.clone(), id, sender }))
     }
 
     /// Returns a connection to the pool.
@@ -256,7 +256,7 @@ impl Opening {
                 let mut shared = Shared::open(stream, connector.pings, self.id, slot).await.map_err(no_http)?;
                 let sender = shared.join().expect("a new connection has room");
                 self.origin.lock().shared.push(shared);
-                Held::Seat(Seat { origin: self.origin.clone(), id: self.id, sender })
+                Held::StreamPermit(StreamPermit { origin: self.origin.clone(), id: self.id, sender })
             }
         };
         self.origin.lock().speaks = Some(protocol);

@@ -16,10 +16,10 @@ use crate::{
     Progress,
     error::{not_the_protocol, refused},
     wire::{
+        alternating_roles::{finish, fold::Fold},
         events,
         lenient::{Str, owned, text},
         open_struct::open_struct,
-        two_roles::{finish, fold::Fold},
     },
 };
 

@@ -7,11 +7,11 @@ use serde_json::{
 
 use super::messages::Messages;
 use crate::wire::{
+    alternating_roles::fold::{Call, Draft, Streamed},
     content::Input,
     lenient::{Str, text},
     merge::merge_field,
     open_struct::open_struct,
-    two_roles::fold::{Call, Draft, Streamed},
 };
 
 open_struct! {

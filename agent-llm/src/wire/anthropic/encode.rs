@@ -13,12 +13,12 @@ use super::{
     read, server_tools,
 };
 use crate::wire::{
+    alternating_roles::{AlternatingRoles, write_messages},
     body::Draft,
     cache_control::CacheControl,
     check::{Rules, text_of},
     fields::Fields,
     json::{own, write, write_with},
-    two_roles::{TwoRoles, write_messages},
 };
 
 /// Writes the request's body to `out`.

@@ -13,14 +13,14 @@ use super::{
     read,
 };
 #[cfg(feature = "requests")]
-use crate::wire::two_roles::reading::Answer;
-use crate::wire::{cache_control::CacheControl, content::Input, two_roles::TwoRoles};
+use crate::wire::alternating_roles::reading::Answer;
+use crate::wire::{alternating_roles::AlternatingRoles, cache_control::CacheControl, content::Input};
 
 /// The wire, as a type parameter.
 #[derive(Debug)]
 pub(super) struct Messages;
 
-impl TwoRoles for Messages {
+impl AlternatingRoles for Messages {
     type Block<'a> = BlockJson<'a>;
 
     fn read(json: &RawValue, origin: &Origin) -> Block {

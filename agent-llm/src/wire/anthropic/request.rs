@@ -8,10 +8,10 @@ use crate::{
     ParsedRequest,
     error::no_request,
     wire::{
+        alternating_roles::reading::{Answer, fields, read_parts, take_request, values},
         json::{raw, same},
         lenient::{Content, Str, kind},
         open_struct::open_struct,
-        two_roles::reading::{Answer, fields, read_parts, take_request, values},
     },
 };
 

@@ -11,13 +11,13 @@ use crate::{
     Progress,
     error::{not_the_protocol, refused},
     wire::{
-        events,
-        lenient::Str,
-        open_struct::open_struct,
-        two_roles::{
+        alternating_roles::{
             finish,
             fold::{Draft, Fold},
         },
+        events,
+        lenient::Str,
+        open_struct::open_struct,
     },
 };
 

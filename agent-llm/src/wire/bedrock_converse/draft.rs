@@ -9,11 +9,11 @@ use serde_json::{
 
 use super::{messages::Converse, read};
 use crate::wire::{
+    alternating_roles::fold::{Call, Draft, Streamed},
     content::Input,
     lenient::{Str, text},
     merge::{merge_field, merge_fields},
     open_struct::open_struct,
-    two_roles::fold::{Call, Draft, Streamed},
 };
 
 open_struct! {

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::{BedrockCodec, messages::Converse, parts::parts_json, settings::TOOLS, tools::write_tools};
 use crate::wire::{
+    alternating_roles::write_messages,
     body::Draft,
     fields::Fields,
     json::{own, write, write_with},
-    two_roles::write_messages,
 };
 
 /// Writes the request's body to `out`.

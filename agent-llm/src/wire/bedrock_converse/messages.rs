@@ -13,17 +13,17 @@ use super::{
     read,
 };
 #[cfg(feature = "requests")]
-use crate::wire::two_roles::reading::Answer;
+use crate::wire::alternating_roles::reading::Answer;
 use crate::wire::{
+    alternating_roles::AlternatingRoles,
     content::{EMPTY, Input},
-    two_roles::TwoRoles,
 };
 
 /// The wire, as a type parameter.
 #[derive(Debug)]
 pub(super) struct Converse;
 
-impl TwoRoles for Converse {
+impl AlternatingRoles for Converse {
     type Block<'a> = BlockJson<'a>;
 
     fn read(json: &RawValue, origin: &Origin) -> Block {

@@ -15,11 +15,11 @@ use crate::{
     ParsedRequest,
     error::no_request,
     wire::{
+        alternating_roles::reading::{Answer, Fields, fields, take_request, values},
         check::Rules,
         json::{raw, same},
         lenient::{Str, text},
         open_struct::open_struct,
-        two_roles::reading::{Answer, Fields, fields, take_request, values},
     },
 };
 

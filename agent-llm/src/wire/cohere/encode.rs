@@ -5,11 +5,11 @@ use agent_core::{ModelRequest, ToolChoice, ToolSpec};
 use super::{CohereCodec, settings::fields};
 use crate::wire::{
     json::write_with,
-    openai_chat::{encode::Words, messages::Manner},
+    openai_chat::{encode::Words, messages::MessageStyle},
 };
 
 impl Words for CohereCodec {
-    fn manner(&self) -> &Manner {
+    fn manner(&self) -> &MessageStyle {
         &self.manner
     }
 

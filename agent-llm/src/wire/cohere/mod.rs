@@ -54,7 +54,7 @@ use crate::{
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
         events::Events,
-        openai_chat::{encode::encode, messages::Manner},
+        openai_chat::{encode::encode, messages::MessageStyle},
         server_tools::{self, Lack, check_text_alone},
         surrogates::text_of,
     },
@@ -80,7 +80,7 @@ const WIRE: &str = "cohere-chat";
 pub struct CohereCodec {
     uri: Uri,
     profile: CohereProfile,
-    manner: Manner,
+    manner: MessageStyle,
     key: WireKey,
     bodies: Bodies,
 }
@@ -92,11 +92,11 @@ impl CohereCodec {
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: CohereProfile) -> Result<Self> {
         let uri = endpoint(&profile.base_url, "/chat")?;
-        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::cohere());
+        let manner = MessageStyle::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::cohere());
         Ok(Self::with_manner(uri, profile, manner))
     }
 
-    fn with_manner(uri: Uri, profile: CohereProfile, manner: Manner) -> Self {
+    fn with_manner(uri: Uri, profile: CohereProfile, manner: MessageStyle) -> Self {
         let key = WireKey::new(&(WIRE, &profile.provider, manner.rules));
         Self { uri, profile, manner, key, bodies: Bodies::default() }
     }
@@ -133,7 +133,7 @@ impl Codec for CohereCodec {
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {
         let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
-        let manner = Manner { rules, ..self.manner.clone() };
+        let manner = MessageStyle { rules, ..self.manner.clone() };
         Some(Adapted::new(Self::with_manner(self.uri.clone(), self.profile.clone(), manner), rule, is_lasting))
     }
 

@@ -7,7 +7,7 @@ use super::settings::{fields, params};
 use crate::{
     ParsedRequest,
     wire::openai_chat::{
-        messages::Manner,
+        messages::MessageStyle,
         request::{Reader, read_body},
     },
 };
@@ -15,7 +15,7 @@ use crate::{
 /// Decodes a request body. Content that this framework's types cannot represent exactly is kept
 /// raw: messages, parts and tools alongside their decoded form, and fields of the request in
 /// `extra`.
-pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+pub(super) fn decode_request(body: &str, manner: &MessageStyle) -> Result<ParsedRequest> {
     let mut body = read_body(body, manner)?;
     let mut reader = Reader::new(manner);
     body.read_messages(|json| reader.read(json))?;

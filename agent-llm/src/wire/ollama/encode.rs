@@ -14,11 +14,11 @@ use super::{OllamaCodec, fold::Fold, settings::Settings};
 use crate::wire::{
     content::{EMPTY, Input, joined},
     json::{write, write_with},
-    openai_chat::{encode::Words, messages::Manner},
+    openai_chat::{encode::Words, messages::MessageStyle},
 };
 
 impl Words for OllamaCodec {
-    fn manner(&self) -> &Manner {
+    fn manner(&self) -> &MessageStyle {
         &self.manner
     }
 
@@ -128,7 +128,7 @@ pub(super) struct Function<'a> {
 
 /// Encodes a turn: unchanged, if it is this provider's and unedited; else from its blocks, without
 /// the reasoning of another provider's model.
-fn write_turn(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
+fn write_turn(manner: &MessageStyle, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = manner.own(message.raw());
     if let Some(own) = own.filter(|_| !message.is_edited()) {
         return out.extend_from_slice(own.get().as_bytes());
@@ -152,7 +152,7 @@ fn write_turn(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
 }
 
 /// Returns the provider's own JSON of a call, unless it was edited.
-fn call_json<'a>(manner: &Manner, call: &'a ToolCall) -> CallJson<'a> {
+fn call_json<'a>(manner: &MessageStyle, call: &'a ToolCall) -> CallJson<'a> {
     let still_says = |own: &&RawValue| {
         super::fold::call(own, &manner.origin, || call.id.to_string())
             .is_ok_and(|was| (&was.id, &was.name, &was.arguments) == (&call.id, &call.name, &call.arguments))

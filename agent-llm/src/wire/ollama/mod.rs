@@ -45,7 +45,7 @@ use crate::{
         content::check_parts,
         endpoint::{endpoint, post},
         events::Events,
-        openai_chat::{encode::encode, messages::Manner},
+        openai_chat::{encode::encode, messages::MessageStyle},
         server_tools::{self, Lack, check_no_count, check_text_alone},
         surrogates::text_of,
     },
@@ -72,7 +72,7 @@ const WIRE: &str = "ollama-chat";
 pub struct OllamaCodec {
     uri: Uri,
     profile: OllamaProfile,
-    manner: Manner,
+    manner: MessageStyle,
     key: WireKey,
     bodies: Bodies,
 }
@@ -84,11 +84,11 @@ impl OllamaCodec {
     /// [`Config`](agent_core::ErrorKind::Config) if the profile's base URL is invalid.
     pub fn new(model: impl Into<String>, profile: OllamaProfile) -> Result<Self> {
         let uri = endpoint(profile::server(&profile.base_url), "/api/chat")?;
-        let manner = Manner::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::any());
+        let manner = MessageStyle::verbatim(Origin::new(WIRE, &profile.provider, model), Rules::any());
         Ok(Self::with_manner(uri, profile, manner))
     }
 
-    fn with_manner(uri: Uri, profile: OllamaProfile, manner: Manner) -> Self {
+    fn with_manner(uri: Uri, profile: OllamaProfile, manner: MessageStyle) -> Self {
         let key = WireKey::new(&(WIRE, &profile.provider, manner.rules));
         Self { uri, profile, manner, key, bodies: Bodies::default() }
     }
@@ -138,7 +138,7 @@ impl Codec for OllamaCodec {
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {
         let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
-        let manner = Manner { rules, ..self.manner.clone() };
+        let manner = MessageStyle { rules, ..self.manner.clone() };
         Some(Adapted::new(Self::with_manner(self.uri.clone(), self.profile.clone(), manner), rule, is_lasting))
     }
 

@@ -15,13 +15,13 @@ use crate::{
     wire::{
         lenient::Str,
         open_struct::open_struct,
-        openai_chat::{messages::Manner, request::read_body},
+        openai_chat::{messages::MessageStyle, request::read_body},
     },
 };
 
 /// Decodes a request body. Content that this framework's types cannot represent exactly is kept
 /// raw: messages and tools alongside their decoded form, and fields of the request in `extra`.
-pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &Manner) -> Result<ParsedRequest> {
+pub(super) fn decode_request(body: &str, profile: &OllamaProfile, manner: &MessageStyle) -> Result<ParsedRequest> {
     let mut body = read_body(body, manner)?;
     let mut reader = Reader { manner, at: 0, asked: VecDeque::new() };
     body.read_messages(|json| reader.read(json))?;
@@ -45,7 +45,7 @@ open_struct! {
 
 /// Decodes the messages of one request, in order.
 struct Reader<'a> {
-    manner: &'a Manner,
+    manner: &'a MessageStyle,
     at: usize,
     /// Calls without a result so far: their ids and tools.
     asked: VecDeque<(Arc<str>, Arc<str>)>,

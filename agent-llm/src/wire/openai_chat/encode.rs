@@ -8,7 +8,7 @@ use agent_core::{
 
 use super::{
     OpenAiChatCodec,
-    messages::{Manner, write_message, write_spoken},
+    messages::{MessageStyle, write_message, write_spoken},
     profile::Profile,
     settings::Settings,
 };
@@ -23,7 +23,7 @@ use crate::wire::{
 
 /// Wire-specific parts of the encoding.
 pub(in crate::wire) trait Words {
-    fn manner(&self) -> &Manner;
+    fn manner(&self) -> &MessageStyle;
 
     /// Returns true if the tool is offered. Default: true.
     fn offers(&self, req: &ModelRequest, spec: &ToolSpec) -> bool {
@@ -78,7 +78,7 @@ pub(in crate::wire) fn encode(req: &ModelRequest, words: &impl Words, key: WireK
 }
 
 impl Words for OpenAiChatCodec {
-    fn manner(&self) -> &Manner {
+    fn manner(&self) -> &MessageStyle {
         &self.manner
     }
 
@@ -96,13 +96,13 @@ impl Words for OpenAiChatCodec {
 
 /// Writes the list of tools. Tools other than functions may belong to another provider, or be a
 /// setting.
-fn write_tools(manner: &Manner, specs: &[ToolSpec]) -> Vec<u8> {
+fn write_tools(manner: &MessageStyle, specs: &[ToolSpec]) -> Vec<u8> {
     let mut out = Vec::new();
     write(&specs.iter().filter_map(|spec| tool_json(manner, spec)).collect::<Vec<_>>(), &mut out);
     out
 }
 
-pub(super) fn tool_json<'a>(manner: &Manner, spec: &'a ToolSpec) -> Option<Json<'a>> {
+pub(super) fn tool_json<'a>(manner: &MessageStyle, spec: &'a ToolSpec) -> Option<Json<'a>> {
     let function = || {
         let ToolText { description, parameters } = text_of(spec, &manner.rules);
         let function = json!({"name": spec.name, "description": description, "parameters": parameters});

@@ -23,13 +23,13 @@ use crate::wire::{
 
 /// The receiving server, and its dialect.
 #[derive(Clone, Debug)]
-pub(in crate::wire) struct Manner {
+pub(in crate::wire) struct MessageStyle {
     pub(in crate::wire) origin: Origin,
     pub(in crate::wire) profile: Profile,
     pub(in crate::wire) rules: Rules,
 }
 
-impl Manner {
+impl MessageStyle {
     pub(in crate::wire) fn new(wire: &str, model: impl Into<String>, profile: Profile, rules: Rules) -> Self {
         Self { origin: Origin::new(wire, &profile.provider, model), profile, rules }
     }
@@ -83,7 +83,13 @@ pub(in crate::wire) enum Said<'a> {
 }
 
 /// Writes `message`, at index `at` in the request's history, followed by a comma.
-pub(super) fn write_message(manner: &Manner, req: &ModelRequest, at: usize, message: &Message, out: &mut Vec<u8>) {
+pub(super) fn write_message(
+    manner: &MessageStyle,
+    req: &ModelRequest,
+    at: usize,
+    message: &Message,
+    out: &mut Vec<u8>,
+) {
     match message {
         Message::Assistant(m) => turn::write(manner, m, manner.rules.needs_reasoning(req, manner.origin.model()), out),
         _ => write_alone(manner, message, out),
@@ -97,7 +103,7 @@ pub(super) fn write_message(manner: &Manner, req: &ModelRequest, at: usize, mess
 }
 
 /// Writes `message`.
-pub(super) fn write_alone(manner: &Manner, message: &Message, out: &mut Vec<u8>) {
+pub(super) fn write_alone(manner: &MessageStyle, message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::System(m) => write_spoken(manner, manner.system_role(), m.raw(), m.parts(), out),
         Message::User(m) => write_spoken(manner, "user", m.raw(), m.parts(), out),
@@ -108,7 +114,7 @@ pub(super) fn write_alone(manner: &Manner, message: &Message, out: &mut Vec<u8>)
 
 /// Writes one user message with the other content of a turn's results: the API accepts only text in
 /// tool results, and a user message only after all results of a turn.
-fn write_media_of_turn(manner: &Manner, history: &History, last: usize, out: &mut Vec<u8>) {
+fn write_media_of_turn(manner: &MessageStyle, history: &History, last: usize, out: &mut Vec<u8>) {
     let first = last + 1 - (0..=last).rev().map_while(|at| history.get(at)?.as_tool()).count();
     let mut parts = Vec::new();
     for result in (first..=last).filter_map(|at| history.get(at)?.as_tool()) {
@@ -130,7 +136,7 @@ fn write_media_of_turn(manner: &Manner, history: &History, last: usize, out: &mu
 }
 
 /// Writes a message of `parts`; `raw` is a provider's own JSON of it.
-pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
+pub(super) fn write_spoken(manner: &MessageStyle, role: &str, raw: Option<&Raw>, parts: &[Part], out: &mut Vec<u8>) {
     if let Some(own) = manner.own(raw) {
         return out.extend_from_slice(own.get().as_bytes());
     }
@@ -143,7 +149,7 @@ pub(super) fn write_spoken(manner: &Manner, role: &str, raw: Option<&Raw>, parts
     write(&Spoken::new(role, content), out);
 }
 
-fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
+fn write_result(manner: &MessageStyle, message: &ToolMessage, out: &mut Vec<u8>) {
     if let Some(own) = manner.own(message.raw()) {
         return out.extend_from_slice(own.get().as_bytes());
     }
@@ -158,7 +164,7 @@ fn write_result(manner: &Manner, message: &ToolMessage, out: &mut Vec<u8>) {
 }
 
 /// Encodes the parts for which `is_taken` holds: as one text, unless a part has other fields.
-fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> bool) -> Said<'a> {
+fn content<'a>(manner: &MessageStyle, parts: &'a [Part], is_taken: impl Fn(&Part) -> bool) -> Said<'a> {
     let is_plain = |part: &Part| matches!(part, Part::Text(text) if is_plain(manner, text));
     if parts.iter().filter(|part| is_taken(part)).all(is_plain) {
         return Said::Text(joined(parts));
@@ -168,7 +174,7 @@ fn content<'a>(manner: &Manner, parts: &'a [Part], is_taken: impl Fn(&Part) -> b
 
 /// Returns the result's content other than text, as far as it can be encoded and its own JSON does
 /// not contain it.
-fn media<'a>(manner: &Manner, result: &'a ToolMessage) -> impl Iterator<Item = Json<'a>> {
+fn media<'a>(manner: &MessageStyle, result: &'a ToolMessage) -> impl Iterator<Item = Json<'a>> {
     let parts = if manner.own(result.raw()).is_some() { &[] } else { result.parts() };
     parts.iter().filter(|part| !manner.is_of_result(part)).filter_map(|part| part_json(manner, part))
 }

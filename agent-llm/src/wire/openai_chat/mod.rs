@@ -36,7 +36,7 @@ use bytes::Bytes;
 use http::{Request, Uri};
 use serde_json::{Map, Value};
 
-use self::{answer::Answer, messages::Manner};
+use self::{answer::Answer, messages::MessageStyle};
 use super::{profile, usage};
 use crate::{
     Adapted, Codec, Decoder, Profile,
@@ -68,7 +68,7 @@ const WIRE: &str = "openai-chat";
 #[derive(Debug)]
 pub struct OpenAiChatCodec {
     uri: Uri,
-    manner: Manner,
+    manner: MessageStyle,
     key: WireKey,
     bodies: Bodies,
 }
@@ -83,10 +83,10 @@ impl OpenAiChatCodec {
         let uri = profile.endpoint("/chat/completions")?;
         let model = model.into();
         let rules = Rules::chat(&model, &profile);
-        Ok(Self::with_manner(uri, Manner::new(WIRE, model, profile, rules)))
+        Ok(Self::with_manner(uri, MessageStyle::new(WIRE, model, profile, rules)))
     }
 
-    fn with_manner(uri: Uri, manner: Manner) -> Self {
+    fn with_manner(uri: Uri, manner: MessageStyle) -> Self {
         let Profile { provider, system_role, verbatim, cache_control, .. } = &manner.profile;
         let key = WireKey::new(&(WIRE, provider, system_role, verbatim, cache_control, manner.rules));
         Self { uri, manner, key, bodies: Bodies::default() }
@@ -123,7 +123,7 @@ impl Codec for OpenAiChatCodec {
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {
         let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
-        let manner = Manner { rules, ..self.manner.clone() };
+        let manner = MessageStyle { rules, ..self.manner.clone() };
         Some(Adapted::new(Self::with_manner(self.uri.clone(), manner), rule, is_lasting))
     }
 

@@ -6,7 +6,7 @@ use agent_core::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use super::{messages::Manner, profile::DocumentForm};
+use super::{messages::MessageStyle, profile::DocumentForm};
 use crate::wire::{
     content::{Address, media_at},
     json::{Json, present, raw},
@@ -15,7 +15,7 @@ use crate::wire::{
 
 /// Encodes a part, with the provider's own JSON if it still matches. `None` for another provider's
 /// content that means nothing here.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
+pub(super) fn part_json<'a>(manner: &MessageStyle, part: &'a Part) -> Option<Json<'a>> {
     let (own, made, cache) = match part {
         Part::Text(text) => return Some(text_json(manner, text)),
         Part::Image(media) => (own_media(manner, media), image(media), media.cache),
@@ -26,24 +26,24 @@ pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>>
     Some(own.map_or_else(|| marked(manner, made, cache), Json::Own))
 }
 
-pub(super) fn text_json<'a>(manner: &Manner, text: &'a Text) -> Json<'a> {
+pub(super) fn text_json<'a>(manner: &MessageStyle, text: &'a Text) -> Json<'a> {
     let made = || marked(manner, json!({"type": "text", "text": text.text}), text.cache);
     own_text(manner, text).map_or_else(made, Json::Own)
 }
 
 /// Returns true if the text has no other fields to encode.
-pub(super) fn is_plain(manner: &Manner, text: &Text) -> bool {
+pub(super) fn is_plain(manner: &MessageStyle, text: &Text) -> bool {
     own_text(manner, text).is_none() && manner.cache_control(text.cache).is_none()
 }
 
 /// Adds a cache marker to the part, if the server supports markers.
-fn marked<'a>(manner: &Manner, mut part: Value, cache: Option<Cache>) -> Json<'a> {
+fn marked<'a>(manner: &MessageStyle, mut part: Value, cache: Option<Cache>) -> Json<'a> {
     part["cache_control"] = json!(manner.cache_control(cache));
     Json::Made(present(part))
 }
 
 /// Returns the provider's own JSON of a text, unless the text was edited.
-pub(in crate::wire) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&'a RawValue> {
+pub(in crate::wire) fn own_text<'a>(manner: &MessageStyle, text: &'a Text) -> Option<&'a RawValue> {
     manner.own(text.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Text(was) => (&was.text, was.cache) == (&text.text, text.cache),
         _ => true,
@@ -51,7 +51,7 @@ pub(in crate::wire) fn own_text<'a>(manner: &Manner, text: &'a Text) -> Option<&
 }
 
 /// As [`own_text`], for media.
-pub(in crate::wire) fn own_media<'a>(manner: &Manner, media: &'a Media) -> Option<&'a RawValue> {
+pub(in crate::wire) fn own_media<'a>(manner: &MessageStyle, media: &'a Media) -> Option<&'a RawValue> {
     manner.own(media.raw.as_ref()).filter(|own| match part(own, &manner.origin) {
         Block::Image(was) | Block::Document(was) => (&was.source, was.cache) == (&media.source, media.cache),
         _ => true,
@@ -65,7 +65,7 @@ fn image(media: &Media) -> Value {
     }
 }
 
-fn document(manner: &Manner, media: &Media) -> Value {
+fn document(manner: &MessageStyle, media: &Media) -> Value {
     let address = Address::of(media, "application/pdf");
     match (manner.profile.documents, &media.source) {
         (_, MediaSource::Base64(data)) if media.is_audio() => {

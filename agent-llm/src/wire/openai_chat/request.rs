@@ -9,7 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{
     back::{params, read_part, read_tool},
     encode::tool_json,
-    messages::{Manner, write_alone},
+    messages::{MessageStyle, write_alone},
     parts::part_json,
     read::{ORDER, read},
     settings::{LIMITS, Settings},
@@ -34,7 +34,7 @@ open_struct! {
 }
 
 /// Decodes a request body.
-pub(super) fn decode_request(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+pub(super) fn decode_request(body: &str, manner: &MessageStyle) -> Result<ParsedRequest> {
     let profile = &manner.profile;
     let mut body = read_body(body, manner)?;
     let mut reader = Reader::new(manner);
@@ -63,13 +63,13 @@ fn written(settings: &Settings<'_>, said: &Map<String, Value>) -> Map<String, Va
 }
 
 /// Decodes a body with messages, and with tools in this API's format.
-pub(in crate::wire) fn read_body<'a>(body: &'a str, manner: &Manner) -> Result<Body<'a>> {
+pub(in crate::wire) fn read_body<'a>(body: &'a str, manner: &MessageStyle) -> Result<Body<'a>> {
     Body::read(body, "messages", |json| read_tool(json, &manner.origin, |spec| tool_json(manner, spec)))
 }
 
 /// Decodes the messages of one request, in order.
 pub(in crate::wire) struct Reader<'a> {
-    manner: &'a Manner,
+    manner: &'a MessageStyle,
     /// Assistant message whose calls are being answered.
     asked: Option<AssistantMessage>,
     /// Buffer for the encoding of the current message.
@@ -77,7 +77,7 @@ pub(in crate::wire) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(in crate::wire) fn new(manner: &'a Manner) -> Self {
+    pub(in crate::wire) fn new(manner: &'a MessageStyle) -> Self {
         Self { manner, asked: None, written: Vec::new() }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Decodes a message of the model. An empty one is kept as well: the model saw it.
-fn assistant(manner: &Manner, json: &RawValue) -> serde_json::Result<AssistantMessage> {
+fn assistant(manner: &MessageStyle, json: &RawValue) -> serde_json::Result<AssistantMessage> {
     let mut blocks = read(json, &manner.origin, ORDER)?;
     let raw = raw(json, &manner.origin);
     if blocks.is_empty() {

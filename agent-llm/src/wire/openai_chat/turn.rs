@@ -13,7 +13,7 @@ use serde_json::{
 };
 
 use super::{
-    messages::{Manner, Said},
+    messages::{MessageStyle, Said},
     parts::{is_plain, own_media, part, text_json},
     read::{self, DETAILS, OLDER_CALL, ORDER, SPELLINGS, read},
     tags,
@@ -63,7 +63,7 @@ type Sent = BTreeMap<String, Box<RawValue>>;
 ///   its author accepts.
 ///
 /// With `needs_reasoning`, a message with calls always has `reasoning_content`.
-pub(super) fn write(manner: &Manner, message: &AssistantMessage, needs_reasoning: bool, out: &mut Vec<u8>) {
+pub(super) fn write(manner: &MessageStyle, message: &AssistantMessage, needs_reasoning: bool, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(&manner.origin, raw));
     let needs_reasoning = needs_reasoning && message.has_calls();
     match own {
@@ -84,7 +84,7 @@ pub(super) fn write(manner: &Manner, message: &AssistantMessage, needs_reasoning
 const REASONING: &str = "reasoning_content";
 
 struct Projection<'a> {
-    manner: &'a Manner,
+    manner: &'a MessageStyle,
     message: &'a AssistantMessage,
     own: Option<&'a Raw>,
     needs_reasoning: bool,

@@ -10,8 +10,9 @@ use agent_core::{
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Manner, settings::Settings, tools::write_tools, turn};
+use super::{MessageStyle, settings::Settings, tools::write_tools, turn};
 use crate::wire::{
+    alternating_roles::asked,
     body::Draft,
     content::{Address, joined},
     json::{Json, write, write_with},
@@ -20,11 +21,10 @@ use crate::wire::{
         messages::{Said, Spoken},
         parts::{own_media, own_text},
     },
-    two_roles::asked,
 };
 
 /// Writes the request's body to `out`.
-pub(super) fn encode(req: &ModelRequest, manner: &Manner, key: WireKey, out: &mut Draft) {
+pub(super) fn encode(req: &ModelRequest, manner: &MessageStyle, key: WireKey, out: &mut Draft) {
     let ModelRequest { system, tools: specs, params, stream, messages: history, .. } = req;
     let settings = Settings { system: system.as_ref(), specs, params, stream: *stream, manner };
     write_with(&settings.fields(), &params.extra, out);
@@ -51,7 +51,7 @@ pub(super) fn encode(req: &ModelRequest, manner: &Manner, key: WireKey, out: &mu
 }
 
 /// Returns the input as a plain text, if it was decoded from one.
-fn plain_text<'a>(history: &'a History, manner: &Manner) -> Option<&'a RawValue> {
+fn plain_text<'a>(history: &'a History, manner: &MessageStyle) -> Option<&'a RawValue> {
     match history.get(0)? {
         Message::User(only) if history.len() == 1 => manner.own(only.raw()).filter(|own| is_text(own)),
         _ => None,
@@ -69,7 +69,7 @@ pub(super) fn write_item(item: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
 }
 
 /// Writes `message`, at index `at` in the history, as items, each followed by a comma.
-fn write_message(manner: &Manner, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
+fn write_message(manner: &MessageStyle, history: &History, at: usize, message: &Message, out: &mut Vec<u8>) {
     match message {
         Message::System(m) => write_spoken(manner, manner.system_role(), m.parts(), m.raw(), out),
         Message::User(m) => write_spoken(manner, "user", m.parts(), m.raw(), out),
@@ -79,7 +79,7 @@ fn write_message(manner: &Manner, history: &History, at: usize, message: &Messag
 }
 
 /// Parts that are separate items split the message in two.
-fn write_spoken(manner: &Manner, role: &str, parts: &[Part], raw: Option<&Raw>, out: &mut Vec<u8>) {
+fn write_spoken(manner: &MessageStyle, role: &str, parts: &[Part], raw: Option<&Raw>, out: &mut Vec<u8>) {
     if let Some(own) = manner.own(raw).filter(|own| !is_text(own)) {
         return write_item(own, out);
     }
@@ -100,7 +100,7 @@ fn write_spoken(manner: &Manner, role: &str, parts: &[Part], raw: Option<&Raw>, 
 
 /// Writes a result of the kind that its call requires, according to the provider's JSON of the
 /// call.
-fn write_result(manner: &Manner, history: &History, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
+fn write_result(manner: &MessageStyle, history: &History, at: usize, message: &ToolMessage, out: &mut Vec<u8>) {
     #[derive(Serialize)]
     struct ToolResult<'a> {
         r#type: &'static str,
@@ -128,7 +128,7 @@ fn write_result(manner: &Manner, history: &History, at: usize, message: &ToolMes
 }
 
 /// Returns the parts as one text, unless a part has other fields to encode.
-fn text_alone<'a>(manner: &Manner, parts: &'a [Part]) -> Option<Said<'a>> {
+fn text_alone<'a>(manner: &MessageStyle, parts: &'a [Part]) -> Option<Said<'a>> {
     let is_plain = |part: &Part| matches!(part, Part::Text(text) if manner.own(text.raw.as_ref()).is_none());
     parts.iter().all(is_plain).then(|| Said::Text(joined(parts)))
 }
@@ -140,7 +140,7 @@ fn is_item(part: &Json<'_>) -> bool {
 
 /// Encodes the part; `None` for another provider's content that means nothing here. The result may
 /// be an item, which is written alongside the message.
-pub(super) fn part_json<'a>(manner: &Manner, part: &'a Part) -> Option<Json<'a>> {
+pub(super) fn part_json<'a>(manner: &MessageStyle, part: &'a Part) -> Option<Json<'a>> {
     let own = match part {
         Part::Text(text) => own_text(manner, text),
         Part::Image(media) | Part::Document(media) => own_media(manner, media),

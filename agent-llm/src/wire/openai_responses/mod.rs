@@ -73,7 +73,7 @@ use crate::{
         body::{Bodies, Draft},
         check::{Learned, Rules, checked},
         endpoint::post,
-        openai_chat::messages::Manner,
+        openai_chat::messages::MessageStyle,
         server_tools::{check, check_no_count, check_text_alone, refusal},
         surrogates::text_of,
     },
@@ -100,7 +100,7 @@ const WIRE: &str = "openai-responses";
 #[derive(Debug)]
 pub struct OpenAiResponsesCodec {
     uri: Uri,
-    manner: Manner,
+    manner: MessageStyle,
     key: WireKey,
     bodies: Bodies,
 }
@@ -114,10 +114,10 @@ impl OpenAiResponsesCodec {
     pub fn new(model: impl Into<String>, profile: Profile) -> Result<Self> {
         let uri = profile.endpoint("/responses")?;
         let rules = Rules::responses(&profile);
-        Ok(Self::with_manner(uri, Manner::new(WIRE, model, profile, rules)))
+        Ok(Self::with_manner(uri, MessageStyle::new(WIRE, model, profile, rules)))
     }
 
-    fn with_manner(uri: Uri, manner: Manner) -> Self {
+    fn with_manner(uri: Uri, manner: MessageStyle) -> Self {
         let Profile { provider, system_role, responses, .. } = &manner.profile;
         let is_preview = tools::is_preview(manner.origin.model());
         let key = WireKey::new(&(WIRE, provider, system_role, responses.strict_tools, is_preview, manner.rules));
@@ -158,7 +158,7 @@ impl Codec for OpenAiResponsesCodec {
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {
         let Learned { rules, rule, is_lasting } = self.manner.rules.learn(refused)?;
-        let manner = Manner { rules, ..self.manner.clone() };
+        let manner = MessageStyle { rules, ..self.manner.clone() };
         Some(Adapted::new(Self::with_manner(self.uri.clone(), manner), rule, is_lasting))
     }
 

@@ -12,7 +12,7 @@ use serde_json::{
 };
 
 use super::{
-    Manner,
+    MessageStyle,
     encode::part_json,
     read::{items, read as read_item},
     settings::{PLAIN, Settings},
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Decodes a request body.
-pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
+pub(super) fn read(body: &str, manner: &MessageStyle) -> Result<ParsedRequest> {
     let mut body = Body::read(body, "input", |json| read_tool(json, &manner.origin, |spec| tool_json(spec, manner)))?;
     match body.conversation.map(|json| (json, json.get().as_bytes().first())) {
         Some((text, Some(b'"'))) => {
@@ -58,7 +58,7 @@ pub(super) fn read(body: &str, manner: &Manner) -> Result<ParsedRequest> {
 ///
 /// All items are kept. Calls without a result, and results without a call, are kept raw; results
 /// are put in the order of their calls.
-fn turns(items: &[&RawValue], manner: &Manner) -> History {
+fn turns(items: &[&RawValue], manner: &MessageStyle) -> History {
     let mut reader = Reader { manner, messages: Vec::new(), items: Vec::new(), blocks: Vec::new(), is_answered: false };
     items.iter().for_each(|json| reader.push(json));
     reader.close();
@@ -66,7 +66,7 @@ fn turns(items: &[&RawValue], manner: &Manner) -> History {
 }
 
 struct Reader<'a> {
-    manner: &'a Manner,
+    manner: &'a MessageStyle,
     messages: Vec<Message>,
     /// Items of the open turn.
     items: Vec<&'a RawValue>,
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Decodes the parts of a content.
-fn parts(json: &RawValue, manner: &Manner) -> Vec<Part> {
+fn parts(json: &RawValue, manner: &MessageStyle) -> Vec<Part> {
     let part = |json: &RawValue| read_part(json, &manner.origin, |part| part_json(manner, part));
     serde_json::from_str(json.get()).map_or_else(|_| Vec::new(), |content: Content<'_>| content.parts(part))
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use agent_core::{ModelParams, OutputFormat, SystemMessage, ToolChoice, ToolSpec};
 use serde_json::{Value, json};
 
-use super::{Manner, tools};
+use super::{MessageStyle, tools};
 use crate::wire::{
     content::joined,
     fields::Fields,
@@ -23,12 +23,12 @@ pub(super) struct Settings<'a> {
     pub(super) specs: &'a [ToolSpec],
     pub(super) params: &'a ModelParams,
     pub(super) stream: bool,
-    pub(super) manner: &'a Manner,
+    pub(super) manner: &'a MessageStyle,
 }
 
 impl<'a> Settings<'a> {
     pub(super) fn fields(&self) -> Fields<'a> {
-        let Self { params, manner: Manner { origin, profile, .. }, .. } = *self;
+        let Self { params, manner: MessageStyle { origin, profile, .. }, .. } = *self;
         let server = &profile.responses;
         let (mut said, mut fields) = (said(params), Fields::default());
         fields.say("model", Some(origin.model()));

@@ -9,7 +9,7 @@ use agent_core::{
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::Manner;
+use super::MessageStyle;
 use crate::wire::{
     anthropic::approximate,
     check::{ToolText, text_of},
@@ -19,13 +19,13 @@ use crate::wire::{
 };
 
 /// Writes the list of tools, without those of other providers.
-pub(super) fn write_tools(specs: &[ToolSpec], manner: &Manner) -> Vec<u8> {
+pub(super) fn write_tools(specs: &[ToolSpec], manner: &MessageStyle) -> Vec<u8> {
     let mut out = Vec::new();
     write(&specs.iter().filter_map(|spec| tool_json(spec, manner)).collect::<Vec<_>>(), &mut out);
     out
 }
 
-pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<'a>> {
+pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &MessageStyle) -> Option<Json<'a>> {
     if let Some(own) = manner.own(spec.raw.as_ref()) {
         return Some(Json::Own(own));
     }
@@ -39,7 +39,7 @@ pub(super) fn tool_json<'a>(spec: &'a ToolSpec, manner: &Manner) -> Option<Json<
 }
 
 /// Returns the type of a tool, such as `function`.
-pub(super) fn kind(spec: &ToolSpec, manner: &Manner) -> Option<String> {
+pub(super) fn kind(spec: &ToolSpec, manner: &MessageStyle) -> Option<String> {
     let kind = match tool_json(spec, manner)? {
         Json::Own(own) => lenient::kind(own),
         Json::Made(made) => made["type"].as_str()?.to_owned(),

@@ -12,7 +12,7 @@ use serde_json::{
 };
 
 use super::{
-    Manner,
+    MessageStyle,
     encode::{is_part, write_item},
     read::{items, read},
 };
@@ -29,7 +29,7 @@ use crate::wire::{
 /// * if it was edited, with the provider's own items if they still match, without their ids;
 /// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
 ///   its author accepts.
-pub(super) fn write(manner: &Manner, message: &AssistantMessage, out: &mut Vec<u8>) {
+pub(super) fn write(manner: &MessageStyle, message: &AssistantMessage, out: &mut Vec<u8>) {
     let items = manner.own(message.raw()).map(|own| items(own.get())).unwrap_or_default();
     let sent: Vec<Sent<'_>> = match message.is_edited() {
         true => items.iter().map(|item| (*item, read(item, &manner.origin))).collect(),
@@ -78,7 +78,7 @@ type Sent<'a> = (&'a RawValue, Vec<Block>);
 type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 struct Projection<'a> {
-    manner: &'a Manner,
+    manner: &'a MessageStyle,
     /// Items that have not been written yet.
     sent: &'a [Sent<'a>],
     out: &'a mut Vec<u8>,

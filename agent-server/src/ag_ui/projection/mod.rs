@@ -16,7 +16,7 @@ use super::{
     event::{AgUi, AgUiEvent},
     outcome::{Interrupt, Outcome, TokenUsage},
 };
-use crate::speech::{CLIENT_TOOL, Ending, Said, Speech, code};
+use crate::speech::{CLIENT_TOOL, Ending, MessageStream, Said, code};
 
 /// Name of the event by which an agent shares its state with front ends: a [custom
 /// event](agent::EventKind::Custom) with this name, whose value is the current state.
@@ -54,7 +54,7 @@ pub(super) const VERSION: &str = "1.0";
 pub struct Projection {
     thread: String,
     run: String,
-    speech: Speech,
+    speech: MessageStream,
     /// Current step of each lane.
     steps: BTreeMap<Option<Arc<str>>, String>,
     transcript: Transcript,
@@ -71,7 +71,7 @@ impl Projection {
         Self {
             thread: thread.into(),
             run: run.into(),
-            speech: Speech::default(),
+            speech: MessageStream::default(),
             steps: BTreeMap::new(),
             transcript: Transcript::default(),
             state: None,

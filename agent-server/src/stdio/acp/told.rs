@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     follow::Teller,
-    speech::{Ending, Said, Speech, What},
+    speech::{Ending, MessageStream, Said, What},
 };
 
 /// Encoder of a run as session updates: only content of the agent itself. Work of a sub-agent shows
@@ -15,7 +15,7 @@ use crate::{
 /// earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    speech: Speech,
+    speech: MessageStream,
     /// Arguments of calls so far.
     arguments: HashMap<String, String>,
 }

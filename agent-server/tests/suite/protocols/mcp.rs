@@ -106,7 +106,7 @@ async fn keys_open_their_own_connections_alone_and_only_with_the_scope() {
 #[tokio::test]
 async fn the_sessions_of_a_tenant_are_not_displaced_by_those_of_another() {
     let (ada, of_ada) = Key::generate("ada", "teapots").expect("a key");
-    let others: Vec<_> = (0..120).map(|n| Key::generate(&format!("k{n}"), "kettles").expect("a key")).collect();
+    let others: Vec<_> = (0..120).map(|n| Key::generate(format!("k{n}"), "kettles").expect("a key")).collect();
     let keys = others.iter().map(|(_, key)| key.clone()).chain([of_ada]);
     let served = Served::of(Server::builder().agent(actor()).keys(Keys::new(keys).expect("keys"))).await;
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",

@@ -10,7 +10,7 @@ use agent::{
     Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker,
     async_trait,
     core::dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, RunAddress, Signal, Standing, Upkeep, Wanted,
+        Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, QueueAdmin, RunAddress, Signal, Wanted,
     },
     journal::{Entry, Journal, JournalWriter, MemoryJournal},
     middleware::Approval,
@@ -82,10 +82,10 @@ impl Dispatch for Workers {
         Ok(true)
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
         Ok(self.jobs.lock().expect("jobs").get(&run.run).map(|(.., task)| match task.is_finished() {
-            true => Standing::AtRest,
-            false => Standing::Running { worker: "here".into() },
+            true => JobStatus::AtRest,
+            false => JobStatus::Running { worker: "here".into() },
         }))
     }
 }
@@ -109,8 +109,8 @@ impl Dispatch for Taker {
         Ok(false)
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
-        Ok(self.0.lock().expect("jobs").iter().any(|job| job.at == *run).then_some(Standing::Queued))
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
+        Ok(self.0.lock().expect("jobs").iter().any(|job| job.at == *run).then_some(JobStatus::Queued))
     }
 }
 
@@ -348,7 +348,7 @@ async fn a_run_that_waits_elsewhere_is_cancelled_by_whoever_runs_it() {
     assert_eq!(cancelled.status, 202, "{}", cancelled.text);
     assert_eq!(client.rest(&run).await["status"], "cancelled");
     let jobs = queued.queue.jobs(&Wanted::default()).await.expect("lists");
-    assert_eq!(jobs[0].standing, Standing::Done);
+    assert_eq!(jobs[0].standing, JobStatus::Done);
 }
 
 /// Although its journal does not contain its end.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent::{
     Agent, Error, ErrorKind, Result, async_trait,
-    core::dispatch::{Claim, Dispatch, Dispatched, Job, Queue, RunAddress, Signal, Standing, Upkeep, Wanted},
+    core::dispatch::{Claim, Dispatch, Dispatched, Job, JobStatus, Queue, QueueAdmin, RunAddress, Signal, Wanted},
     journal::{Journal, MemoryJournal},
     middleware::Delegation,
     run::Answer,
@@ -159,7 +159,7 @@ impl Dispatch for Interrupted {
         self.0.signal(run, signal).await
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
         self.0.standing(run).await
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_core::{
     Result,
-    dispatch::{Claim, Claimed, Outcome, Schedule, StandingKind, Told},
+    dispatch::{Claim, Claimed, JobStatusKind, Outcome, Schedule, Told},
 };
 use tokio_postgres::{Client, Error, error::SqlState, types::Type};
 
@@ -179,7 +179,7 @@ pub(super) async fn release(
     statements.store(client, id, &record).await?;
     let useless = unheard.iter().filter(|(_, signal)| !record.keeps(signal)).map(|(number, _)| number.cast_unsigned());
     delete_signals(client, statements, &useless.collect::<Vec<_>>()).await?;
-    if record.standing == StandingKind::Queued {
+    if record.standing == JobStatusKind::Queued {
         statements.notify(client).await?;
     }
     Ok(Ok(true))

@@ -13,8 +13,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use agent_core::{
     Answer, Result, async_trait,
     dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, Outcome, Queue, QueuedJob, RunAddress, Schedule, Signal, Standing,
-        Told, Upkeep, Wanted,
+        Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, QueueAdmin, QueuedJob, RunAddress,
+        Schedule, Signal, Told, Wanted,
     },
 };
 
@@ -111,7 +111,7 @@ impl Dispatch for PostgresQueue {
         transaction!(self, write, sending::signal, run, signal)
     }
 
-    async fn standing(&self, run: &RunAddress) -> Result<Option<Standing>> {
+    async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
         let run = run.clone();
         transaction!(self, read, sending::standing, run)
     }
@@ -155,7 +155,7 @@ impl Queue for PostgresQueue {
 }
 
 #[async_trait]
-impl Upkeep for PostgresQueue {
+impl QueueAdmin for PostgresQueue {
     async fn jobs(&self, wanted: &Wanted) -> Result<Vec<QueuedJob>> {
         let wanted = wanted.clone();
         transaction!(self, read, upkeep::jobs, wanted)

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Display};
 
 use agent_core::{
     Answer, Error, ErrorKind, Result, RunRequest,
-    dispatch::{Job, StandingKind},
+    dispatch::{Job, JobStatusKind},
 };
 use tokio_postgres::Row;
 
@@ -33,7 +33,7 @@ impl Stored {
     pub(super) fn read(row: &Row) -> Result<Self, tokio_postgres::Error> {
         let (body, answers, taken) = (row.try_get(7)?, row.try_get(8)?, row.try_get(9)?);
         let kind: &str = row.try_get(10)?;
-        let standing = StandingKind::ALL.into_iter().find(|standing| standing.as_str() == kind);
+        let standing = JobStatusKind::ALL.into_iter().find(|standing| standing.as_str() == kind);
         let read = match standing {
             Some(_) => read(body, answers, taken).map_err(|e| e.to_string()),
             None => Err(format!("standing '{kind}'")),
@@ -44,7 +44,7 @@ impl Stored {
         };
         let record = Record {
             job,
-            standing: standing.unwrap_or(StandingKind::Dead),
+            standing: standing.unwrap_or(JobStatusKind::Dead),
             ready_at: row.try_get::<_, i64>(11)?.cast_unsigned(),
             failures: row.try_get::<_, i32>(12)?.cast_unsigned(),
             begun: row.try_get(13)?,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent_core::{
     Answer,
-    dispatch::{Dispatched, Job, RunAddress, Signal, Standing},
+    dispatch::{Dispatched, Job, JobStatus, RunAddress, Signal},
 };
 use tokio_postgres::{Client, types::Type};
 
@@ -88,7 +88,7 @@ pub(super) async fn signal(client: &Client, statements: &Statements, run: RunAdd
     Ok(Ok(true))
 }
 
-pub(super) async fn standing(client: &Client, statements: &Statements, run: RunAddress) -> Done<Option<Standing>> {
+pub(super) async fn standing(client: &Client, statements: &Statements, run: RunAddress) -> Done<Option<JobStatus>> {
     let Some(stored) = statements.job_of(client, &run, "").await? else { return Ok(Ok(None)) };
     Ok(Ok(Some(stored.shown().standing())))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::dispatch::{QueuedJob, RunAddress, Schedule, StandingKind, Wanted};
+use agent_core::dispatch::{JobStatusKind, QueuedJob, RunAddress, Schedule, Wanted};
 use tokio_postgres::{Client, Error, types::Type};
 
 use super::{
@@ -26,7 +26,7 @@ pub(super) async fn jobs(client: &Client, statements: &Statements, wanted: Wante
     let bytes = |name: &Option<String>| name.as_ref().map(|name| name.clone().into_bytes());
     let agents = wanted.agents.as_ref().map(|agents| agents.iter().map(String::as_bytes).collect::<Vec<_>>());
     let values: [(Parameter<'_>, Type); 6] = [
-        (&wanted.standing.map(StandingKind::as_str), Type::TEXT),
+        (&wanted.standing.map(JobStatusKind::as_str), Type::TEXT),
         (&bytes(&wanted.tenant), Type::BYTEA),
         (&agents, Type::BYTEA_ARRAY),
         (&bytes(&wanted.session), Type::BYTEA),

@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use agent_core::{
     Caps, Journal, RunIds, RunRequest,
     budget::{Amounts, Ledger},
-    dispatch::{Claim, Dispatch, Job, Outcome, Queue, Schedule, Upkeep},
+    dispatch::{Claim, Dispatch, Job, Outcome, Queue, QueueAdmin, Schedule},
     journal::{Entry, EntryBody, METADATA, RunStatus},
 };
 use agent_store::{Erasure, Owner, QueueLimits};

@@ -65,13 +65,13 @@ async fn a_writer_whose_lease_ran_out_has_it_again_unless_another_process_took_i
     let journal = place.builder().lease_ttl(ttl).connect().await.expect("connects");
     let [ours, others] = ["s", "t"].map(|session| journal.open(session, "a"));
     let (ours, others) = (ours.await.expect("is free"), others.await.expect("is free"));
-    assert_eq!(ours.prove().now_or_never().map(kind), Some(None), "it is known, and nobody is asked");
+    assert_eq!(ours.verify_lease().now_or_never().map(kind), Some(None), "it is known, and nobody is asked");
     let client = place.client().await;
     client.batch_execute("BEGIN; LOCK TABLE lease").await.expect("locks");
     tokio::time::sleep(ttl).await; // nothing is renewed meanwhile: the server's clock cannot be paused
     let taken = "UPDATE lease SET epoch = DEFAULT, holder = 'heir' WHERE session = 't'; COMMIT";
     client.batch_execute(taken).await.expect("takes over");
-    ours.prove().await.expect("nobody took it over");
-    let e = others.prove().await.expect_err("it is the heir's");
+    ours.verify_lease().await.expect("nobody took it over");
+    let e = others.verify_lease().await.expect_err("it is the heir's");
     assert!(e.message().contains("the lease of agent 'a' in session 't' was lost to another process"), "{e}");
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent_core::{
     RunRequest,
-    dispatch::{Claim, Dispatch, Job, Outcome, Queue, Schedule, Standing, StandingKind, Upkeep, Wanted},
+    dispatch::{Claim, Dispatch, Job, JobStatus, JobStatusKind, Outcome, Queue, QueueAdmin, Schedule, Wanted},
 };
 use agent_store::{MemoryQueue, PostgresQueue, QueueLimits};
 
@@ -19,7 +19,7 @@ pub(crate) async fn open(place: &Place, limits: QueueLimits, listen: bool) -> Po
 pub(crate) fn opener(
     place: fn() -> Option<Place>,
     listen: bool,
-) -> impl Fn(QueueLimits) -> Arc<dyn Upkeep> + Send + Sync {
+) -> impl Fn(QueueLimits) -> Arc<dyn QueueAdmin> + Send + Sync {
     move |limits| match place() {
         Some(place) => Arc::new(block_on(open(&place, limits, listen))),
         None => Arc::new(MemoryQueue::with_limits(limits)),
@@ -56,12 +56,12 @@ async fn processes_share_one_queue_and_what_they_do_survives_a_lost_connection()
     one.dispatch(job("r")).await.expect("takes it");
     place.cut().await;
     let claimed = two.claim(&by("w2")).await.expect("on another connection").expect("there is one");
-    assert_eq!(one.standing(&run).await.expect("reads"), Some(Standing::Running { worker: "w2".into() }));
+    assert_eq!(one.standing(&run).await.expect("reads"), Some(JobStatus::Running { worker: "w2".into() }));
     assert_eq!(one.claim(&by("w1")).await.expect("works"), None);
     place.cut().await;
     assert_eq!(two.renew(&[claimed.receipt], Duration::from_secs(9)).await.expect("works"), [claimed.receipt]);
     assert!(two.release(claimed.receipt, Outcome::Done, &[], true).await.expect("works"));
-    assert_eq!(one.standing(&run).await.expect("reads"), Some(Standing::Done));
+    assert_eq!(one.standing(&run).await.expect("reads"), Some(JobStatus::Done));
 }
 
 #[tokio::test]
@@ -91,10 +91,10 @@ async fn a_worker_leaves_jobs_that_it_cannot_read_unchanged_to_a_newer_one() {
     for _ in 0..2 {
         assert_eq!(old.claim(&by("old")).await.expect("works"), None);
     }
-    let queued = old.jobs(&Wanted::default().standing(StandingKind::Queued)).await.expect("lists");
+    let queued = old.jobs(&Wanted::default().standing(JobStatusKind::Queued)).await.expect("lists");
     let listed: Vec<_> = queued.iter().map(|job| (&*job.job.at.run, job.failures, job.error.as_deref())).collect();
     assert_eq!(listed, [("later", 0, None), ("answered", 0, None), ("unknown", 0, None)]);
-    assert_eq!(old.standing(&job("rests").at).await.expect("reads"), Some(Standing::AtRest));
+    assert_eq!(old.standing(&job("rests").at).await.expect("reads"), Some(JobStatus::AtRest));
 
     // A newer release reads them all.
     let readable = "UPDATE job SET body = written.body, answers = written.answers, taken = written.taken, version = 1
@@ -118,7 +118,7 @@ async fn a_claimed_job_whose_answers_the_worker_cannot_read_returns_to_the_queue
     place.execute("UPDATE job SET answers = '[]'").await;
     let rest = Outcome::AtRest { after: None, note: None };
     assert!(queue.release(claimed.receipt, rest, &[], true).await.expect("works"));
-    assert_eq!(queue.standing(&job("r").at).await.expect("reads"), Some(Standing::Queued));
+    assert_eq!(queue.standing(&job("r").at).await.expect("reads"), Some(JobStatus::Queued));
     assert_eq!(queue.claim(&by("old")).await.expect("works"), None, "it is left to a worker that reads the answers");
     assert_eq!(place.count("SELECT count(*) FROM job WHERE answers = '[]'").await, 1, "nothing is lost");
 }

@@ -38,13 +38,13 @@ async fn a_writer_that_slept_has_its_lease_again_unless_another_process_took_it_
     let (place, clock) = (Place::new(), FakeClock::new());
     let (ours, theirs) = (clock.open(&place), clock.open(&place));
     let sleeper = ours.open("s", "a").await.expect("is free");
-    assert_eq!(sleeper.prove().now_or_never().map(kind), Some(None), "it is known, and nobody is asked");
+    assert_eq!(sleeper.verify_lease().now_or_never().map(kind), Some(None), "it is known, and nobody is asked");
     clock.advance(FakeClock::TTL);
-    sleeper.prove().await.expect("nobody took it over");
+    sleeper.verify_lease().await.expect("nobody took it over");
     assert_eq!(kind(theirs.open("s", "a").await), Some(ErrorKind::Busy), "it is renewed");
     clock.advance(FakeClock::TTL);
     let _heir = theirs.open("s", "a").await.expect("has expired");
-    let e = sleeper.prove().await.expect_err("it is the heir's");
+    let e = sleeper.verify_lease().await.expect_err("it is the heir's");
     assert!(e.message().contains("the lease of agent 'a' in session 's' was lost to another process"), "{e}");
 }
 
@@ -57,8 +57,8 @@ async fn leases_that_are_renewed_prove_nothing_of_one_that_was_lost() {
     clock.advance(FakeClock::TTL);
     let _heir = theirs.open("s", "a").await.expect("has expired");
     ours.delete("nothing").await.expect("a turn of the thread, which renews what is held");
-    other.prove().now_or_never().expect("it is known").expect("nobody took it over");
-    assert_eq!(kind(sleeper.prove().await), Some(ErrorKind::Store));
+    other.verify_lease().now_or_never().expect("it is known").expect("nobody took it over");
+    assert_eq!(kind(sleeper.verify_lease().await), Some(ErrorKind::Store));
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ impl<J: Journal + Clone> JournalWriter for Writer<J> {
         }))
     }
 
-    fn prove(&self) -> BoxFuture<'static, Result<()>> {
-        self.inner.prove()
+    fn verify_lease(&self) -> BoxFuture<'static, Result<()>> {
+        self.inner.verify_lease()
     }
 }

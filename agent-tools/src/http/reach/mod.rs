@@ -90,14 +90,14 @@ impl FromStr for Exception {
 
 /// Address policy.
 #[derive(Clone)]
-pub(crate) struct Reach {
+pub(crate) struct AddressPolicy {
     resolver: Arc<dyn Resolver>,
     exceptions: Vec<Exception>,
     /// True if every address is allowed: the application chose the host.
     anywhere: bool,
 }
 
-impl Reach {
+impl AddressPolicy {
     /// Allows public addresses only.
     pub(crate) fn public(resolver: Arc<dyn Resolver>) -> Self {
         Self { resolver, exceptions: Vec::new(), anywhere: false }
@@ -182,9 +182,9 @@ impl Reach {
     }
 }
 
-impl fmt::Debug for Reach {
+impl fmt::Debug for AddressPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reach").field("exceptions", &self.exceptions).field("anywhere", &self.anywhere).finish()
+        f.debug_struct("AddressPolicy").field("exceptions", &self.exceptions).field("anywhere", &self.anywhere).finish()
     }
 }
 

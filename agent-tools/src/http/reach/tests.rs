@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn public() -> Reach {
-    Reach::public(Arc::new(System))
+fn public() -> AddressPolicy {
+    AddressPolicy::public(Arc::new(System))
 }
 
 #[test]
@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn no_private_address_is_ever_one_to_connect_to(answer in prop::collection::vec(near_the_edges(), 0..4)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        let reach = Reach::public(Arc::new(Gives(answer.clone())));
+        let reach = AddressPolicy::public(Arc::new(Gives(answer.clone())));
         let url = Url::parse("https://name.example/").expect("a URL");
         let usable = runtime.block_on(reach.addresses(&url)).unwrap_or_default();
         for address in &usable {

@@ -17,7 +17,7 @@ use rmcp::transport::auth::{
 };
 
 use crate::{
-    http::{Reach, System},
+    http::{AddressPolicy, System},
     mcp::http::builder,
 };
 
@@ -65,7 +65,7 @@ impl Network {
         if url.scheme() != "https" && !is_named {
             return Err(Error::tool(format!("the authorization server at '{host}' is not reached by HTTPS")));
         }
-        let reach = if is_named { Reach::anywhere() } else { Reach::public(Arc::new(System)) };
+        let reach = if is_named { AddressPolicy::anywhere() } else { AddressPolicy::public(Arc::new(System)) };
         let addresses = reach.addresses(url).await?;
         let builder = builder()?.resolve_to_addrs(host, &addresses);
         // A proxy would resolve the name again: the addresses that were checked are those connected to.

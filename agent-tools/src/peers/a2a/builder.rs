@@ -11,7 +11,7 @@ use super::{
     A2aAgent, Inner,
     client::{Client, Secrets},
 };
-use crate::http::{Http, Reach, System};
+use crate::http::{AddressPolicy, Http, System};
 
 /// Value of the `User-Agent` header.
 const USER_AGENT: &str = concat!("agent-tools/", env!("CARGO_PKG_VERSION"));
@@ -135,7 +135,7 @@ impl A2aBuilder {
         }
         let values = self.headers.iter().map(|(_, value)| value.expose());
         let secrets = values.map(|value| value.strip_prefix("Bearer ").unwrap_or(value).to_owned()).collect();
-        let mut reach = Reach::public(Arc::new(System));
+        let mut reach = AddressPolicy::public(Arc::new(System));
         self.private.iter().try_for_each(|address| reach.allow(address))?;
         let http = Http::new(reach, USER_AGENT)?;
         let client = Client { http, headers, patience: self.patience, bytes: self.bytes, secrets: Secrets(secrets) };

@@ -18,7 +18,7 @@ use super::{
     wire::{Made, NewSandbox},
 };
 use crate::{
-    http::{Reach, System},
+    http::{AddressPolicy, System},
     sandbox::{Command, Guarantees, marked::marks, owner},
 };
 
@@ -292,9 +292,9 @@ impl Reaching {
         };
         let domain = made.domain.as_deref().filter(|domain| !domain.is_empty()).unwrap_or(&self.domain);
         let reach = if self.fixed.is_some() || (self.is_named && domain == self.domain) {
-            Reach::anywhere()
+            AddressPolicy::anywhere()
         } else {
-            Reach::public(Arc::new(System))
+            AddressPolicy::public(Arc::new(System))
         };
         let url = match &self.fixed {
             Some(url) => url.clone(),

@@ -14,7 +14,7 @@ use url::Url;
 
 use super::wire::Refused;
 use crate::{
-    http::{Call, Exchange, Http, Reach, TooMuch, host, redacted},
+    http::{AddressPolicy, Call, Exchange, Http, TooMuch, host, redacted},
     text::cut,
 };
 
@@ -116,7 +116,13 @@ impl Asked {
 impl Server {
     /// Creates the client; `what` names the server in errors, and the header `name` carries the
     /// secret.
-    pub(super) fn new(what: &'static str, base: Url, reach: Reach, name: &'static str, secret: Secret) -> Result<Self> {
+    pub(super) fn new(
+        what: &'static str,
+        base: Url,
+        reach: AddressPolicy,
+        name: &'static str,
+        secret: Secret,
+    ) -> Result<Self> {
         let value = HeaderValue::from_str(secret.expose()).ok().filter(|value| !value.is_empty());
         let mut value = value.ok_or_else(|| Error::config(format!("the key for {what} is empty, or is no key")))?;
         value.set_sensitive(true);

@@ -11,7 +11,7 @@ use super::{
     server::{Asked, Failure, Server, nothing},
     wire::{Detail, Listed, Made, NewSandbox, Snapshot},
 };
-use crate::http::Reach;
+use crate::http::AddressPolicy;
 
 /// Maximum of pages of a listing, and of sandboxes per page.
 const MOST_PAGES: usize = 100;
@@ -24,7 +24,7 @@ pub(super) struct Service(Server);
 impl Service {
     /// Creates the client. The application chose the address, so every address is allowed.
     pub(super) fn new(url: Url, key: Secret) -> Result<Self> {
-        Ok(Self(Server::new("the service of sandboxes", url, Reach::anywhere(), "x-api-key", key)?))
+        Ok(Self(Server::new("the service of sandboxes", url, AddressPolicy::anywhere(), "x-api-key", key)?))
     }
 
     /// Creates a sandbox. It may exist even if this fails midway: then its lease expires.

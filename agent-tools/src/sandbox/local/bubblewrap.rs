@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::Path};
 
-use super::room::{ETC, Room, SYSTEM};
+use super::room::{ETC, Mounts, SYSTEM};
 
 /// User id of programs inside.
 const USER: &str = "1000";
@@ -13,7 +13,7 @@ const TMP: &str = "268435456";
 const SHM: &str = "67108864";
 
 /// Returns the command prefix of a program that starts in `dir`.
-pub(super) fn prefix(bwrap: &Path, room: &Room, dir: &Path) -> Vec<OsString> {
+pub(super) fn prefix(bwrap: &Path, room: &Mounts, dir: &Path) -> Vec<OsString> {
     let mut line = Line(vec![bwrap.into()]);
     line.words(&["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
     line.words(&["--uid", USER, "--gid", USER, "--hostname", "sandbox"]);

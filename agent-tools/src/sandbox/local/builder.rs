@@ -7,8 +7,8 @@ use agent_core::{Error, Result};
 use super::{
     LocalSandbox,
     gate::check_env,
-    jail::{Isolation, Jail},
-    room::Room,
+    jail::{Isolation, IsolationBackend},
+    room::Mounts,
     snapshot::Snapshots,
     temp::Temp,
 };
@@ -136,7 +136,7 @@ impl LocalSandboxBuilder {
         let temp = Files::open_root(temp_dir.path(), "sandbox")?.up_to(LARGEST_FILE);
         let temp_path = utf8(temp.root_path().to_owned())?;
         let snapshots = self.snapshots.as_deref().map(Snapshots::open).transpose()?;
-        let room = Room {
+        let room = Mounts {
             work: work.root_path().to_owned(),
             temp: temp.root_path().to_owned(),
             readable: self.readable,
@@ -158,7 +158,7 @@ impl LocalSandboxBuilder {
                 folder.ok_or_else(|| Error::config("say in which folder the snapshot is: .snapshots(folder)"))?;
             folder.restore(name, &room.work)?;
         }
-        let jail = Jail::choose(self.isolation, room)?;
+        let jail = IsolationBackend::choose(self.isolation, room)?;
         let guarantees = jail.guarantees();
         let own = [("PATH", PATH), ("HOME", &temp_path), ("TMPDIR", &temp_path), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));

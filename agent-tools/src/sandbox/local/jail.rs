@@ -1,4 +1,4 @@
-//! [`Jail`]: isolation backend.
+//! [`IsolationBackend`]: isolation backend.
 
 use std::{
     ffi::OsString,
@@ -9,7 +9,7 @@ use std::{
 
 use agent_core::{Error, Result};
 
-use super::{bubblewrap, cgroup, landlock, room::Room, seccomp};
+use super::{bubblewrap, cgroup, landlock, room::Mounts, seccomp};
 use crate::sandbox::Guarantees;
 
 /// Isolation backend of a [`LocalSandbox`](super::LocalSandbox).
@@ -28,9 +28,9 @@ pub enum Isolation {
 
 /// Isolation backend that was found to work.
 #[derive(Debug)]
-pub(super) struct Jail {
+pub(super) struct IsolationBackend {
     isolation: Isolation,
-    room: Room,
+    room: Mounts,
     tools: Tools,
     /// True if `setpriv` can end programs with the application.
     dies_with_us: bool,
@@ -68,9 +68,9 @@ impl Tools {
     }
 }
 
-impl Jail {
+impl IsolationBackend {
     /// Returns the requested backend, or the best one that works here.
-    pub(super) fn choose(wanted: Option<Isolation>, room: Room) -> Result<Self> {
+    pub(super) fn choose(wanted: Option<Isolation>, room: Mounts) -> Result<Self> {
         let (tools, groups) = (Tools::find()?, cgroup::is_usable());
         let mut jail = Self { isolation: Isolation::None, room, tools, dies_with_us: false, groups };
         jail.dies_with_us = jail.pdeathsig().is_some_and(|line| tried(line).is_ok());

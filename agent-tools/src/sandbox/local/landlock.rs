@@ -8,7 +8,7 @@ use landlock::{
 };
 
 use super::{
-    room::{ETC, Room, SYSTEM},
+    room::{ETC, Mounts, SYSTEM},
     seccomp,
 };
 
@@ -23,13 +23,13 @@ const WANTED: ABI = ABI::V6;
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Confines this thread permanently.
-pub(super) fn enter(room: &Room) -> Result<(), String> {
+pub(super) fn enter(room: &Mounts) -> Result<(), String> {
     restrict(room).map_err(|e| e.to_string())?;
     seccomp::enter(room.network).map_err(|e| e.to_string())
 }
 
 /// Tests landlock; the error explains why it does not work here.
-pub(super) fn try_out(room: &Room) -> Result<(), String> {
+pub(super) fn try_out(room: &Mounts) -> Result<(), String> {
     let entered = thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, || enter(room)).map_err(|e| e.to_string())?;
         thread.join().unwrap_or_else(|_| Err("its thread panicked".to_owned()))
@@ -37,7 +37,7 @@ pub(super) fn try_out(room: &Room) -> Result<(), String> {
     entered.map_err(|e| format!("the kernel has no landlock, or none of Linux 6.2 or newer ({e})"))
 }
 
-fn restrict(room: &Room) -> Result<(), RulesetError> {
+fn restrict(room: &Mounts) -> Result<(), RulesetError> {
     let (read, all) = (AccessFs::from_read(WANTED), AccessFs::from_all(WANTED));
     let write = all & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let device = AccessFs::ReadFile | AccessFs::WriteFile;

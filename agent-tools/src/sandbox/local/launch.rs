@@ -21,7 +21,7 @@ use super::{
     cgroup::Cgroup,
     gate::{environment, inner, is_ready, left_open, outer},
     group::Group,
-    jail::Jail,
+    jail::IsolationBackend,
     programs::Programs,
 };
 use crate::sandbox::{Exit, Limits, Process, process::Driver};
@@ -38,7 +38,7 @@ pub(super) struct Plan {
     pub(super) dir: PathBuf,
     pub(super) env: BTreeMap<String, String>,
     pub(super) limits: Limits,
-    pub(super) jail: Arc<Jail>,
+    pub(super) jail: Arc<IsolationBackend>,
     pub(super) programs: Arc<Programs>,
 }
 
@@ -133,7 +133,7 @@ fn start(plan: Plan, group: &Group) -> io::Result<Started> {
 
 /// Starts the program on a confined thread that lives until `held` ends: the confinement of the
 /// thread applies to the program, and the kernel kills the program with its thread.
-fn confined(jail: Arc<Jail>, mut command: Command, held: mpsc::Receiver<()>) -> io::Result<Child> {
+fn confined(jail: Arc<IsolationBackend>, mut command: Command, held: mpsc::Receiver<()>) -> io::Result<Child> {
     let (tell, told) = mpsc::channel();
     on_a_thread(move || {
         let child = jail.enter().map_err(io::Error::other).and_then(|()| command.spawn());

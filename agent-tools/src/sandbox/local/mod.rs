@@ -25,7 +25,7 @@ use bytes::Bytes;
 use cap_std::fs::Dir;
 
 pub use self::{builder::LocalSandboxBuilder, jail::Isolation};
-use self::{jail::Jail, launch::Plan, programs::Programs, snapshot::Snapshots, temp::Temp};
+use self::{jail::IsolationBackend, launch::Plan, programs::Programs, snapshot::Snapshots, temp::Temp};
 use super::{
     Command, Copied, Entry, Guarantees, Limits, Process, Sandbox,
     tree::{self, Folder, uncopied},
@@ -75,7 +75,7 @@ pub struct LocalSandbox {
     temp_path: String,
     env: Arc<BTreeMap<String, String>>,
     limits: Limits,
-    jail: Arc<Jail>,
+    jail: Arc<IsolationBackend>,
     guarantees: Guarantees,
     snapshots: Option<Snapshots>,
     programs: Arc<Programs>,

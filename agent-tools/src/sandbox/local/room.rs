@@ -1,4 +1,4 @@
-//! [`Room`]: mounts, the paths that a sandboxed process may read or write.
+//! [`Mounts`]: mounts, the paths that a sandboxed process may read or write.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use agent_core::{Error, Result};
 
 /// Paths that a sandboxed process may read or write, with links resolved.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct Mounts {
     pub(super) work: PathBuf,
     pub(super) temp: PathBuf,
     pub(super) readable: Vec<PathBuf>,
@@ -46,7 +46,7 @@ pub(super) const ETC: [&str; 25] = [
     "/etc/timezone",
 ];
 
-impl Room {
+impl Mounts {
     /// Resolves the links of all paths. Rejects a path that lies where programs can write: a
     /// program could replace it by a link to anything.
     pub(super) fn checked(mut self) -> Result<Self> {

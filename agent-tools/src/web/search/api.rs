@@ -8,7 +8,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::Hit;
-use crate::http::{Call, Exchange, Http, Reach, TooMuch, redacted};
+use crate::http::{AddressPolicy, Call, Exchange, Http, TooMuch, redacted};
 
 /// Maximum size of a response in bytes.
 const MOST_BYTES: usize = 4 << 20;
@@ -28,7 +28,7 @@ pub(super) struct Api {
 
 impl Api {
     pub(super) fn new(name: &'static str, url: &str) -> Result<Self> {
-        let http = Http::new(Reach::anywhere(), super::super::USER_AGENT)?;
+        let http = Http::new(AddressPolicy::anywhere(), super::super::USER_AGENT)?;
         Ok(Self { name, url: parsed(name, url)?, http, key: None })
     }
 

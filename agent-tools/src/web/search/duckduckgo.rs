@@ -15,7 +15,7 @@ use url::{Url, form_urlencoded};
 
 use super::{Hit, Query, SearchEngine, api::Api};
 use crate::{
-    documents::apart::Apart,
+    documents::parser_pool::ParserPool,
     http::Call,
     web::dom::{attribute, has_class, parse, tag, text, walk},
 };
@@ -36,7 +36,7 @@ const READING: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct DuckDuckGo {
     api: Api,
-    apart: Apart,
+    apart: ParserPool,
 }
 
 impl DuckDuckGo {
@@ -45,7 +45,7 @@ impl DuckDuckGo {
     /// # Errors
     /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if TLS cannot be set up.
     pub fn new() -> Result<Self> {
-        Ok(Self { api: Api::new("DuckDuckGo", URL)?, apart: Apart::new(READING) })
+        Ok(Self { api: Api::new("DuckDuckGo", URL)?, apart: ParserPool::new(READING) })
     }
 
     /// Sets another address of the page.

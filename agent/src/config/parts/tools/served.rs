@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent_core::{Result, Tool};
-use agent_tools::{ServedAgent, ToolExt, ToolSet};
+use agent_tools::{RemoteAgent, ToolExt, ToolSet};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -43,7 +43,7 @@ fn name() -> String {
 }
 
 pub(super) fn tools(config: ServedConfig) -> Result<ToolSet> {
-    let mut agent = ServedAgent::new(config.agent.unwrap_or_else(|| config.name.clone()));
+    let mut agent = RemoteAgent::new(config.agent.unwrap_or_else(|| config.name.clone()));
     if let Some(service) = config.service {
         agent = agent.service(service);
     }

@@ -16,12 +16,12 @@ type Next = Arc<tokio::sync::Mutex<Instant>>;
 
 /// Keeps a minimum time between requests to one host.
 #[derive(Debug)]
-pub(super) struct Polite {
+pub(super) struct HostThrottle {
     apart: Duration,
     hosts: Mutex<HashMap<String, Next>>,
 }
 
-impl Polite {
+impl HostThrottle {
     pub(super) fn new(apart: Duration) -> Self {
         Self { apart, hosts: Mutex::default() }
     }
@@ -58,20 +58,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_to_one_host_are_apart_and_others_do_not_wait() {
-        let (polite, start) = (Polite::new(Duration::from_secs(2)), Instant::now());
+        let (host_throttle, start) = (HostThrottle::new(Duration::from_secs(2)), Instant::now());
         for (host, after) in [("a", 0), ("b", 0), ("a", 2), ("a", 4), ("b", 4)] {
-            polite.turn(host).await;
+            host_throttle.turn(host).await;
             assert_eq!(start.elapsed().as_secs(), after, "{host}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn callers_that_give_up_take_no_turn() {
-        let (polite, start) = (Polite::new(Duration::from_secs(2)), Instant::now());
-        polite.turn("a").await;
-        let waiting = (0..100).map(|_| timeout(Duration::from_secs(1), polite.turn("a")));
+        let (host_throttle, start) = (HostThrottle::new(Duration::from_secs(2)), Instant::now());
+        host_throttle.turn("a").await;
+        let waiting = (0..100).map(|_| timeout(Duration::from_secs(1), host_throttle.turn("a")));
         assert!(join_all(waiting).await.iter().all(Result::is_err));
-        polite.turn("a").await;
+        host_throttle.turn("a").await;
         assert_eq!(start.elapsed().as_secs(), 2);
     }
 }

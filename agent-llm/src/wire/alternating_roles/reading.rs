@@ -9,7 +9,7 @@ use agent_core::{
 use serde::de::Error;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Spoken, TwoRoles, read_turn};
+use super::{AlternatingRoles, Spoken, read_turn};
 use crate::{
     ParsedRequest,
     wire::{
@@ -38,7 +38,10 @@ pub(crate) fn fields(body: &str) -> serde_json::Result<Fields<'_>> {
 ///
 /// # Errors
 /// If one of them is invalid.
-pub(crate) fn take_request<W: TwoRoles>(fields: &mut Fields<'_>, origin: &Origin) -> serde_json::Result<ParsedRequest> {
+pub(crate) fn take_request<W: AlternatingRoles>(
+    fields: &mut Fields<'_>,
+    origin: &Origin,
+) -> serde_json::Result<ParsedRequest> {
     let mut parsed = ParsedRequest::default();
     if let Some(model) = fields.remove("model") {
         parsed.model = serde_json::from_str(model.get())?;
@@ -71,7 +74,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    fn message<W: TwoRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
+    fn message<W: AlternatingRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
         let Spoken { role, content } = serde_json::from_str(json.get())?;
         let content = content.ok_or_else(|| Error::missing_field("content"))?;
         let parts = || read_parts::<W>(&content, self.origin);
@@ -94,7 +97,7 @@ impl Reading<'_> {
 
     /// Adds the assistant's next message. A message after one with calls belongs to the same turn:
     /// the results follow after it.
-    fn assistant<W: TwoRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
+    fn assistant<W: AlternatingRoles>(&mut self, json: &RawValue) -> serde_json::Result<()> {
         let (mut blocks, mut as_sent) = (read_turn::<W>(json.get(), self.origin)?, raw(json, self.origin));
         if let Some(Message::Assistant(before)) =
             self.messages.pop_if(|m| m.as_assistant().is_some_and(AssistantMessage::has_calls))
@@ -113,7 +116,7 @@ impl Reading<'_> {
     /// Adds a message with results. Its other parts follow in a separate message without raw JSON,
     /// which is therefore encoded into the same message again. The parts keep their JSON if their
     /// encoding differs from it.
-    fn answers<W: TwoRoles>(&mut self, blocks: &[&RawValue]) {
+    fn answers<W: AlternatingRoles>(&mut self, blocks: &[&RawValue]) {
         let mut others = Vec::new();
         for json in blocks {
             match W::read_result(json, self.origin) {
@@ -137,7 +140,7 @@ impl Reading<'_> {
 }
 
 /// Decodes the parts of a text or of a list of blocks.
-pub(crate) fn read_parts<W: TwoRoles>(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
+pub(crate) fn read_parts<W: AlternatingRoles>(content: &Content<'_>, origin: &Origin) -> Vec<Part> {
     match content {
         Content::Text(text) => vec![Part::text(&**text)],
         Content::Parts(parts) => W::read_parts(parts, origin),

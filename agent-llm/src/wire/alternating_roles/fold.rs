@@ -12,7 +12,7 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-use super::{TwoRoles, says_nothing, turn::Said};
+use super::{AlternatingRoles, says_nothing, turn::Said};
 use crate::wire::{
     blocks::Blocks,
     content::Input,
@@ -21,7 +21,7 @@ use crate::wire::{
 };
 
 /// Streaming format of a wire, by kind of block.
-pub(crate) trait Streamed: TwoRoles + Send {
+pub(crate) trait Streamed: AlternatingRoles + Send {
     /// Kind of text blocks.
     const TEXT: &'static str;
     /// Kind of reasoning blocks.

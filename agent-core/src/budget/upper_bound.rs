@@ -24,7 +24,7 @@ const COSTS: Costs = Costs {
     hidden: |base64| base64.div_ceil(2),
 };
 /// Key of the cached token count of tools.
-static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::Generous"));
+static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budget::UpperBound"));
 
 /// Upper-bound token estimator: one token per two bytes, and a large constant for an image or a
 /// document.
@@ -32,12 +32,12 @@ static KEY: LazyLock<WireKey> = LazyLock::new(|| WireKey::new(&"agent_core::budg
 /// It runs before every call, so its cost must not grow with the conversation: it counts only the
 /// messages added since the last call.
 #[derive(Default)]
-pub(crate) struct Generous {
+pub(crate) struct UpperBound {
     counted: History,
     tokens: u64,
 }
 
-impl Generous {
+impl UpperBound {
     /// Returns the tokens of one message.
     pub(crate) fn message(message: &Message) -> u64 {
         self::message(message)
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn of_a_prompt_that_goes_on_only_what_is_new_is_counted() {
-        let mut count = Generous::default();
+        let mut count = UpperBound::default();
         let mut history = History::default();
         for n in 0..100 {
             history.push(Message::user("four")).expect("a user may speak");

@@ -7,7 +7,7 @@ use agent_core::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{TwoRoles, nothing, read_turn};
+use super::{AlternatingRoles, nothing, read_turn};
 use crate::wire::{
     content::same_call,
     json::{knows, own, write as write_json},
@@ -27,7 +27,7 @@ pub(super) struct Said<B> {
 ///   edited;
 /// * if it is another provider's or nobody's, from its blocks, without the reasoning, which only
 ///   its author accepts.
-pub(super) fn write<W: TwoRoles>(origin: &Origin, message: &AssistantMessage, out: &mut Vec<u8>) {
+pub(super) fn write<W: AlternatingRoles>(origin: &Origin, message: &AssistantMessage, out: &mut Vec<u8>) {
     let own = message.raw().filter(|raw| knows(origin, raw));
     match own {
         Some(raw) if !message.is_edited() && message.blocks().iter().all(W::is_sendable) => {
@@ -52,7 +52,7 @@ struct Turn<'t> {
 }
 
 impl Turn<'_> {
-    fn content<'a, W: TwoRoles>(&self, blocks: &'a [Block]) -> Vec<W::Block<'a>> {
+    fn content<'a, W: AlternatingRoles>(&self, blocks: &'a [Block]) -> Vec<W::Block<'a>> {
         let mut last = None;
         let said = blocks.iter().filter_map(|block| {
             let said = self.block::<W>(block)?;
@@ -72,7 +72,7 @@ impl Turn<'_> {
         written
     }
 
-    fn block<'a, W: TwoRoles>(&self, block: &'a Block) -> Option<W::Block<'a>> {
+    fn block<'a, W: AlternatingRoles>(&self, block: &'a Block) -> Option<W::Block<'a>> {
         let own = |raw: Option<&'a Raw>| own(self.origin, raw);
         match block {
             // White space from the API itself is accepted.
@@ -96,7 +96,7 @@ impl Turn<'_> {
     }
 
     /// Returns true if the provider's JSON still matches the call, which may have been edited.
-    fn still_says<W: TwoRoles>(&self, own: &RawValue, call: &ToolCall) -> bool {
+    fn still_says<W: AlternatingRoles>(&self, own: &RawValue, call: &ToolCall) -> bool {
         matches!(W::read(own, self.origin), Block::ToolCall(was) if same_call(&was, call))
     }
 }

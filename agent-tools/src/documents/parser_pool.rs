@@ -19,12 +19,12 @@ const MOST: usize = 2;
 
 /// Runs work that may take long, panic, or use much stack.
 #[derive(Clone, Debug)]
-pub(crate) struct Apart {
+pub(crate) struct ParserPool {
     free: Arc<Semaphore>,
     longest: Duration,
 }
 
-impl Apart {
+impl ParserPool {
     /// Creates a pool whose work may take `longest`; the work receives its deadline and must end by
     /// then.
     pub(crate) fn new(longest: Duration) -> Self {

@@ -18,17 +18,17 @@ use agent_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+#[cfg(feature = "requests")]
+use super::{alternating_roles::reading::Answer, lenient::Str};
 use super::{
     body::Draft,
     content::EMPTY,
     json::{own, write},
     lenient::Content,
 };
-#[cfg(feature = "requests")]
-use super::{lenient::Str, two_roles::reading::Answer};
 
 /// Block format of a wire with alternating roles.
-pub(crate) trait TwoRoles {
+pub(crate) trait AlternatingRoles {
     /// An encoded block.
     type Block<'a>: Serialize;
 
@@ -76,7 +76,7 @@ pub(crate) trait TwoRoles {
 }
 
 /// Returns the placeholder for content that must not be empty.
-fn nothing<'a, W: TwoRoles>() -> W::Block<'a> {
+fn nothing<'a, W: AlternatingRoles>() -> W::Block<'a> {
     W::plain(EMPTY.into(), None)
 }
 
@@ -94,7 +94,7 @@ struct Spoken<'a> {
 ///
 /// # Errors
 /// If the JSON is not a message.
-fn read_turn<W: TwoRoles>(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
+fn read_turn<W: AlternatingRoles>(json: &str, origin: &Origin) -> serde_json::Result<Vec<Block>> {
     let messages: Vec<Spoken<'_>> =
         if json.starts_with('[') { serde_json::from_str(json)? } else { vec![serde_json::from_str(json)?] };
     let blocks = messages.iter().flat_map(|message| match &message.content {
@@ -140,7 +140,7 @@ const OPEN: &[u8] = br#"{"role":"user","content":["#;
 const CLOSE: &[u8] = b"]}";
 
 /// Writes the conversation as a JSON list.
-pub(crate) fn write_messages<W: TwoRoles>(history: &History, origin: &Origin, out: &mut Draft) {
+pub(crate) fn write_messages<W: AlternatingRoles>(history: &History, origin: &Origin, out: &mut Draft) {
     let messages = Messages::<W> { origin, history, wire: PhantomData };
     out.push(b'[');
     out.messages(history, |at, message, out| messages.write(at, message, out));
@@ -179,7 +179,7 @@ struct Messages<'a, W> {
     wire: PhantomData<W>,
 }
 
-impl<W: TwoRoles> Messages<'_, W> {
+impl<W: AlternatingRoles> Messages<'_, W> {
     fn form(&self, message: &Message) -> Form {
         let raw = match message {
             Message::Assistant(_) => return Form::Apart,

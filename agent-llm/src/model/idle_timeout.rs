@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Read timeout: one limit for the time to the beginning of the answer, and one for each idle
 /// period in it.
-pub(super) struct Silence {
+pub(super) struct IdleTimeout {
     first: Duration,
     longest: Duration,
     heard: bool,
@@ -24,7 +24,7 @@ pub(super) struct Silence {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Silence {
+impl IdleTimeout {
     /// Creates a timeout of `first` until the answer begins, then of `longest` for each wait.
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, heard: false, begins_by: None, timer: None }
@@ -91,48 +91,48 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    async fn too_long(silence: &mut Silence) -> (u64, String) {
+    async fn too_long(idle_timeout: &mut IdleTimeout) -> (u64, String) {
         let began = Instant::now();
-        let error = silence.wait(std::future::pending::<()>()).await.expect_err("too long");
+        let error = idle_timeout.wait(std::future::pending::<()>()).await.expect_err("too long");
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Timeout, true));
         (began.elapsed().as_secs(), error.message().to_owned())
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_wait_has_the_whole_limit() {
-        let mut silence = Silence::new(SECOND * 10, SECOND * 10);
-        silence.heard();
+        let mut idle_timeout = IdleTimeout::new(SECOND * 10, SECOND * 10);
+        idle_timeout.heard();
         for _ in 0..5 {
-            silence.wait(tokio::time::sleep(SECOND * 9)).await.expect("in time");
+            idle_timeout.wait(tokio::time::sleep(SECOND * 9)).await.expect("in time");
         }
-        assert_eq!(too_long(&mut silence).await, (10, "nothing arrived for 10s".into()));
+        assert_eq!(too_long(&mut idle_timeout).await, (10, "nothing arrived for 10s".into()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn all_waits_until_the_answer_begins_have_one_limit() {
         for longest in [SECOND * 3, SECOND * 30] {
-            let mut silence = Silence::new(SECOND * 10, longest);
-            silence.wait(tokio::time::sleep(SECOND * 6)).await.expect("in time");
-            assert_eq!(too_long(&mut silence).await, (4, "the answer did not begin within 10s".into()));
-            silence.heard();
-            assert_eq!(too_long(&mut silence).await.0, longest.as_secs());
+            let mut idle_timeout = IdleTimeout::new(SECOND * 10, longest);
+            idle_timeout.wait(tokio::time::sleep(SECOND * 6)).await.expect("in time");
+            assert_eq!(too_long(&mut idle_timeout).await, (4, "the answer did not begin within 10s".into()));
+            idle_timeout.heard();
+            assert_eq!(too_long(&mut idle_timeout).await.0, longest.as_secs());
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_shorter_limit_holds_though_the_answer_had_longer_to_begin() {
-        let mut silence = Silence::new(SECOND * 100, SECOND);
-        silence.wait(tokio::time::sleep(SECOND * 2)).await.expect("in time");
-        silence.heard();
-        assert_eq!(too_long(&mut silence).await.0, 1);
+        let mut idle_timeout = IdleTimeout::new(SECOND * 100, SECOND);
+        idle_timeout.wait(tokio::time::sleep(SECOND * 2)).await.expect("in time");
+        idle_timeout.heard();
+        assert_eq!(too_long(&mut idle_timeout).await.0, 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_longest_limit_is_none() {
-        let mut silence = Silence::new(Duration::MAX, Duration::MAX);
+        let mut idle_timeout = IdleTimeout::new(Duration::MAX, Duration::MAX);
         for _ in 0..2 {
-            silence.wait(tokio::time::sleep(SECOND * (1 << 20))).await.expect("in time");
-            silence.heard();
+            idle_timeout.wait(tokio::time::sleep(SECOND * (1 << 20))).await.expect("in time");
+            idle_timeout.heard();
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{amounts::Amounts, usage::Usage};
 /// Bookkeeping that only the application of further entries needs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Trail {
+pub(crate) struct RunMeta {
     /// Status of the newest attempt; `None` while it is running.
     pub(crate) status: Option<RunStatus>,
     /// True if the run was undone.
@@ -40,10 +40,10 @@ impl RunState {
     /// separate states.
     pub(crate) fn adopt_children(&mut self) -> Vec<Self> {
         let states = self.take_children();
-        self.trail.gone = self.tree_usage;
-        self.trail.gone -= self.usage;
+        self.run_meta.gone = self.tree_usage;
+        self.run_meta.gone -= self.usage;
         for child in &states {
-            self.trail.gone -= child.tree_usage;
+            self.run_meta.gone -= child.tree_usage;
             self.spent = self.spent.minus(child.spent);
         }
         states
@@ -56,7 +56,7 @@ impl RunState {
             children.push(ChildRun { background: true, ..ChildRun::new(call_id, key, run) });
             states.extend(checkpoint.map(|state| *state));
         }
-        self.trail.earlier = children.len();
+        self.run_meta.earlier = children.len();
         for mut child in std::mem::take(&mut self.children) {
             states.extend(child.checkpoint.take().map(|state| *state));
             children.push(child);
@@ -73,7 +73,7 @@ impl RunState {
                 }
             }
         }
-        self.trail.children = children;
+        self.run_meta.children = children;
         self.count_open_calls();
         states
     }
@@ -89,7 +89,7 @@ impl RunState {
     /// The sub-agents of the step, and those of the whole run. A call may have the id of a call of
     /// an earlier turn.
     pub(crate) fn children_of_step(&self) -> impl DoubleEndedIterator<Item = &ChildRun> {
-        let (earlier, step) = self.trail.children.split_at(self.trail.earlier);
+        let (earlier, step) = self.run_meta.children.split_at(self.run_meta.earlier);
         earlier.iter().filter(|child| child.is_of_beginning()).chain(step)
     }
 
@@ -105,14 +105,14 @@ impl RunState {
         let Phase::Tools(turn) = &self.phase else { return };
         for call in turn.message.calls() {
             if self.finished.contains_key(&*call.id) || self.begun.contains_key(&*call.id) {
-                self.trail.counted.insert(call.id.clone(), call.name.clone());
+                self.run_meta.counted.insert(call.id.clone(), call.name.clone());
             }
         }
     }
 }
 
 /// Always equal: equality of states ignores their bookkeeping.
-impl PartialEq for Trail {
+impl PartialEq for RunMeta {
     fn eq(&self, _: &Self) -> bool {
         true
     }
