@@ -33,7 +33,7 @@ pub(crate) struct Driver<'a> {
     global: &'a Global,
     /// The newest byte of the answer that was written, if any.
     last: Option<char>,
-    /// How a signal ended the run, if one did.
+    /// End of the run by a signal, if one arrived.
     stopped: Option<End>,
 }
 

@@ -68,7 +68,7 @@ impl HandoffRun {
         }
     }
 
-    /// Waits until a run is chosen. Returns false if there is none.
+    /// Waits until the agent of the next run is chosen.
     fn poll_routed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let At::Routing(route) = &mut self.at {
             match ready!(route.as_mut().poll(cx)) {

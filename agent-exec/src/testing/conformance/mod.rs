@@ -120,7 +120,7 @@ impl<M: Middleware> Conformance<M> {
     }
 
     /// Sets what of the middleware must be the same after its runs as before, such as the number of
-    /// runs that it knows. What it keeps over runs on purpose does not belong here, nor do secrets: a
+    /// runs that it knows. Leave out values that it keeps over runs on purpose, and secrets: a
     /// violation shows both values.
     ///
     /// ```

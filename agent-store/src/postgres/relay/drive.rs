@@ -205,7 +205,7 @@ impl Driver {
             }
         }
         if !new.is_empty() {
-            // Publishers are told once this connection listens.
+            // This connection must listen before publishers send.
             session.execute(&listens).await?;
             notes.extend(self.announce(kind::NEW, &new));
         }
