@@ -170,7 +170,8 @@ mod tests {
             part.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
             part
         };
-        let decided = part("approval-responded", json!({"approval": {"id": "d", "approved": false, "reason": "no"}}));
+        let answer = json!({"toolCallId": "c2", "approval": {"id": "d", "approved": false, "reason": "no"}});
+        let decided = part("approval-responded", answer);
         let turn_of = |last: &Value| {
             turn(&json!([
                 {"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]},
