@@ -41,9 +41,9 @@ struct ServedArgs {
 ///
 /// ```
 /// use agent_core::Tool;
-/// use agent_tools::{ServedAgent, ToolExt};
+/// use agent_tools::{RemoteAgent, ToolExt};
 ///
-/// let travel = ServedAgent::new("travel").service("Travel").described("Books trips.");
+/// let travel = RemoteAgent::new("travel").service("Travel").described("Books trips.");
 /// assert_eq!(travel.spec().name, "travel");
 /// ```
 #[derive(Clone, Debug)]

@@ -138,7 +138,7 @@ pub enum Outcome {
         /// Error, if there was one; `None`, for example, when the worker shuts down.
         error: Option<String>,
     },
-    /// The job is dead-lettered until it is [retried](super::Upkeep::retry).
+    /// The job is dead-lettered until it is [retried](super::QueueAdmin::retry).
     Dead {
         /// Reason.
         error: String,

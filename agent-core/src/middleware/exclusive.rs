@@ -17,12 +17,12 @@ use tower::{Layer, Service};
 /// ```
 /// use agent_core::middleware::Exclusive;
 /// use std::time::Duration;
-/// use tower::{Layer, limit::RateLimitLayer, service_fn};
+/// use tower::limit::RateLimitLayer;
 ///
+/// // tower's rate limit has a timer: build the agent within a Tokio runtime
 /// let five_a_minute = Exclusive::new(RateLimitLayer::new(5, Duration::from_secs(60)));
 /// // builder.model_layer(five_a_minute)
-/// # let service = five_a_minute.layer(service_fn(|n: u32| async move { Ok::<_, agent_core::Error>(n) }));
-/// # let _ = service.clone();
+/// # let _ = five_a_minute;
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exclusive<L>(L);

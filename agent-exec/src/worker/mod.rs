@@ -44,7 +44,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// ```
 /// use std::sync::Arc;
 ///
-/// use agent_core::{MemoryJournal, RunRequest, dispatch::{Dispatch, Job, Standing}, testing::{ScriptedModel, Turn}};
+/// use agent_core::{MemoryJournal, RunRequest, dispatch::{Dispatch, Job, JobStatus}, testing::{ScriptedModel, Turn}};
 /// use agent_exec::{Agent, Worker};
 /// use agent_store::MemoryQueue;
 ///
@@ -58,7 +58,7 @@ const GRACE: Duration = Duration::from_secs(5);
 ///
 /// let worker = Worker::builder(queue.clone()).agent(agent).at_once(8).build()?;
 /// let done = async {
-///     while queue.standing(&run).await.ok().flatten() != Some(Standing::Done) {
+///     while queue.standing(&run).await.ok().flatten() != Some(JobStatus::Done) {
 ///         tokio::task::yield_now().await;
 ///     }
 /// };

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::QueueLimits;
 
-/// Generates one test per claim about a queue ([`QueueAdmin`](agent_core::dispatch::Upkeep)). Takes a
+/// Generates one test per claim about a queue ([`QueueAdmin`](agent_core::dispatch::QueueAdmin)). Takes a
 /// closure that returns a function to open one fresh queue with given limits, and a guard that must
 /// outlive it.
 ///
@@ -27,11 +27,11 @@ use crate::QueueLimits;
 /// mod in_memory {
 ///     use std::sync::Arc;
 ///
-///     use agent_core::dispatch::Upkeep;
+///     use agent_core::dispatch::QueueAdmin;
 ///     use agent_store::{MemoryQueue, QueueLimits};
 ///
 ///     agent_store::queue_conformance!(|| {
-///         let open = |limits: QueueLimits| Arc::new(MemoryQueue::with_limits(limits)) as Arc<dyn Upkeep>;
+///         let open = |limits: QueueLimits| Arc::new(MemoryQueue::with_limits(limits)) as Arc<dyn QueueAdmin>;
 ///         (open, ())
 ///     });
 /// }

@@ -49,7 +49,7 @@ async fn the_model_receives_the_schema_and_the_rows() {
     agent.run("How many orders are there?").await.expect("runs");
 
     let requests = model.requests();
-    assert!(requests[0].system.as_deref().is_some_and(|prompt| prompt.contains("create table orders")));
+    assert!(requests[0].system.as_deref().is_some_and(|prompt| prompt.to_lowercase().contains("create table orders")));
     let table: Value = serde_json::from_str(&requests[1].results()[0].1).expect("JSON");
     assert_eq!(table, json!({"columns": ["orders"], "rows": [[720]], "is_truncated": false}));
 }
