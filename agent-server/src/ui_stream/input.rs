@@ -181,11 +181,11 @@ mod tests {
         let told = turn_of(&decided);
         assert_eq!(told.results, [CallResult { call: "c1".into(), text: r#"{"n":1}"#.into(), is_error: false }]);
         assert_eq!(
-            (told.resume[0].interrupt_id.as_str(), &told.resume[0].payload),
+            (told.decided[0].interrupt_id.as_str(), &told.decided[0].payload),
             ("d", &json!({"approved": false, "reason": "no"}))
         );
         assert!(told.said.is_empty());
-        assert!(turn_of(&part("approval-requested", json!({"approval": {"id": "d"}}))).resume.is_empty());
+        assert!(turn_of(&part("approval-requested", json!({"approval": {"id": "d"}}))).decided.is_empty());
     }
 
     #[test]
