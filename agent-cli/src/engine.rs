@@ -159,8 +159,8 @@ pub(crate) fn queue_at(address: &StoreAddress) -> Result<PostgresQueueBuilder> {
     }
 }
 
-/// Connects the relay of transient events beside a store that several processes share. Behind a
-/// pooler there is none.
+/// Connects the relay of transient events beside a store that several processes share. Returns `None`
+/// for a connection through a pooler, which does not forward notifications.
 ///
 /// # Errors
 /// If the database cannot be reached.

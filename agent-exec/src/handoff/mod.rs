@@ -205,11 +205,14 @@ struct Next {
     transfer: Option<Arc<str>>,
 }
 
-/// Creates the request with which the conversation continues after the run `run` transferred it: with
-/// the options of `request`, and without new messages.
+/// Creates the request with which the conversation continues after the run `run` transferred it:
+/// without new messages, and with the options of `request` that are not about one agent (its prompts,
+/// its tools, its state).
 fn continued(request: &RunRequest, run: &str, session: Arc<str>) -> RunRequest {
     let mut next = request.clone();
     next.input = RunInput::Messages(Vec::<Message>::new());
+    (next.system_prompt, next.user_prompt, next.tools) = (None, None, Default::default());
+    next.state.clear();
     next.run_id = Some(format!("{run}+").into());
     next.session = Some(session);
     next

@@ -225,3 +225,13 @@ fn stock_filters_return_valid_histories() {
     }
     assert_eq!(roles(&without_tools(&history).expect("valid")), ["user", "user"]);
 }
+
+#[tokio::test]
+async fn prompts_and_tool_choices_of_a_request_are_those_of_its_first_agent() {
+    let second = ScriptedModel::new([Turn::text("done")]);
+    let group = group(ScriptedModel::new([to_second()]), second.clone()).build().expect("builds");
+    let request = RunRequest::user("Hi").session("s").user_prompt("Be quick.").tools_named(["transfer_to_second"]);
+    let end = finished(group.run(request).await);
+    assert_eq!(roles(&end.history), ["user", "user", "assistant", "tool", "assistant"], "the prompt is there once");
+    second.assert_finished();
+}
