@@ -1,9 +1,7 @@
 //! Common view of model calls and embedding calls, for the layers.
 
-use agent_core::{
-    EventKind, ModelRequest, ModelResponse, RunCx, TokenCounter, Usage,
-    embed::{EmbedRequest, EmbedResponse},
-};
+use agent_core::{EventKind, ModelRequest, ModelResponse, RunCx, TokenCounter, Usage};
+use agent_retrieval::embed::{EmbedRequest, EmbedResponse};
 
 /// A request that this crate's layers accept: a [`ModelRequest`] or an [`EmbedRequest`]. The trait
 /// is sealed.

@@ -2,11 +2,8 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{
-    Answer, Error, ErrorKind, Result, WhenBusy, WhenWaiting, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
-    journal::RunStatus,
-};
+use agent_core::{Answer, Error, ErrorKind, Result, WhenBusy, WhenWaiting, async_trait, journal::RunStatus};
+use agent_dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal};
 use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,7 +21,8 @@ use crate::{
 /// ([`register`](Self::register)). Cheap to clone.
 ///
 /// ```no_run
-/// use agent_core::{RunRequest, dispatch::{Dispatch, Job}};
+/// use agent_core::RunRequest;
+/// use agent_dispatch::{Dispatch, Job};
 /// use agent_restate::Restate;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use agent_core::{Error, Result, RunRequest, dispatch::Job, engine::Durable, run::new_id};
+use agent_core::{Error, Result, RunRequest, engine::Durable, run::new_id};
+use agent_dispatch::Job;
 use agent_exec::Agent;
 use restate_sdk::{
     discovery,

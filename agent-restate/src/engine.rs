@@ -10,10 +10,10 @@ use std::{
 
 use agent_core::{
     Answer, Error, ErrorKind, Journal, Question, Result, RunRequest, async_trait,
-    dispatch::Job,
     engine::{Durable, ServedEnd, ServedRun, Step, StepBody, StepKind, StepResult},
     journal::RunStatus,
 };
+use agent_dispatch::Job;
 use agent_exec::RunHandle;
 use serde_json::value::RawValue;
 

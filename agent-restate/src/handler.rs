@@ -3,10 +3,8 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use agent_core::{
-    dispatch::{Job, RunAddress},
-    journal::SessionInfo,
-};
+use agent_core::journal::SessionInfo;
+use agent_dispatch::{Job, RunAddress};
 
 use restate_sdk::{
     context::{CallFuture, DurableFuture, RequestTarget, RunFuture, macro_support::SealedDurableFuture},

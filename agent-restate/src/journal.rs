@@ -16,7 +16,7 @@ use crate::{
 
 /// Read-only journal of the sessions of a [`Restate`] server, for every reader of the framework and
 /// from any machine that reaches the server. Only runs write to these sessions;
-/// [`dispatch`](agent_core::dispatch::Dispatch::dispatch) starts them.
+/// [`dispatch`](agent_dispatch::Dispatch::dispatch) starts them.
 ///
 /// A run's entries become visible in batches, together with the results of its steps.
 pub struct RestateJournal {

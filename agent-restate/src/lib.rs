@@ -1,7 +1,7 @@
 //! Agents as a [Restate](https://restate.dev) service: runs move between machines, wait for days
 //! without a process, and survive crashes of the process and of the server.
 //!
-//! An [`AgentEndpoint`] serves agents. [`Restate`], a [`Dispatch`](agent_core::dispatch::Dispatch),
+//! An [`AgentEndpoint`] serves agents. [`Restate`], a [`Dispatch`](agent_dispatch::Dispatch),
 //! sends runs to them from anywhere. A [`RestateJournal`] gives the framework's readers access to
 //! the sessions. The guide is `docs/guide/restate.md`; RFC 0047 records the design decision.
 //!

@@ -4,9 +4,9 @@ use std::{io, sync::Arc};
 
 use agent_core::{
     Error, ErrorKind, Result,
-    dispatch::Job,
     journal::{Entry, EntryBody, SessionInfo},
 };
+use agent_dispatch::Job;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 

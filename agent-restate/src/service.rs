@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, dispatch::Job, engine::Durable, journal::RunStatus};
+use agent_core::{Error, ErrorKind, Result, RunEnd, RunRequest, engine::Durable, journal::RunStatus};
+use agent_dispatch::Job;
 use agent_exec::Agent;
 use futures::future::BoxFuture;
 use restate_sdk::{

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Answer, Message, dispatch::RunAddress};
+use agent_core::{Answer, Message};
+use agent_dispatch::RunAddress;
 use serde::{Deserialize, Serialize};
 
 use crate::step_log::Told;

@@ -1,11 +1,7 @@
 //! Erasure of all data of a session, a user or a tenant.
 
-use agent_core::{
-    Error, ErrorKind, Journal, Result,
-    budget::Ledger,
-    dispatch::{QueueAdmin, Wanted},
-    journal::SessionQuery,
-};
+use agent_core::{Error, ErrorKind, Journal, Result, budget::Ledger, journal::SessionQuery};
+use agent_dispatch::{QueueAdmin, Wanted};
 
 /// Owner of the data to erase. Sessions have names of the form `tenant/session`, as a server gives
 /// them, and users names of the form `tenant/user`.

@@ -8,6 +8,8 @@
 //! | module | content | feature |
 //! |---|---|---|
 //! | [`core`](mod@core) | every contract: messages, hooks, storage, events, the journal | |
+//! | [`dispatch`] | contracts of queues and workers | |
+//! | [`embed`], [`rank`], [`retrieval`], [`memory`], [`search`] | contracts of retrieval | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
 //! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
@@ -29,8 +31,7 @@
 //! | a built-in part | the module of its crate |
 //!
 //! Every module of [`core`](mod@core) is also a module of this crate under its own name ([`message`],
-//! [`model`], [`mod@tool`], [`run`], [`storage`], [`event`], [`journal`], [`budget`], [`memory`],
-//! [`retrieval`], ..), except [`core::middleware`](mod@core::middleware): the module `middleware` of
+//! [`model`], [`mod@tool`], [`run`], [`storage`], [`event`], [`journal`], [`budget`], ..), except [`core::middleware`](mod@core::middleware): the module `middleware` of
 //! this crate holds the built-in middlewares.
 //!
 //! # Features
@@ -61,16 +62,15 @@ pub use agent_core::{
     ModelResponse, Part, Question, Result, Retry, RunCx, RunEnd, RunRequest, State, StateField, StateSchema, Tool,
     ToolOptions, ToolOutput, ToolRequest, Usage, Verdict, WhenBusy, WhenWaiting, Window, async_trait,
 };
-pub use agent_core::{
-    budget, dispatch, embed, engine, error, event, history, journal, memory, message, model, rank, retrieval, run,
-    search, storage, tool,
-};
+pub use agent_core::{budget, engine, error, event, history, journal, message, model, run, storage, tool};
+pub use agent_dispatch as dispatch;
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, TypedAgent,
     Worker, WorkerBuilder,
     handoff::{Handoff, Handoffs},
     shutdown_signal,
 };
+pub use agent_retrieval::{embed, memory, rank, retrieval, search};
 #[cfg(feature = "postgres")]
 pub use agent_store::{PostgresJournal, PostgresQueue, PostgresRelay};
 #[cfg(feature = "sqlite")]

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use agent_core::{
     Answer, Checkpoint, Result, RunIds, RunRequest, WhenBusy,
-    dispatch::{Claimed, Job, Outcome},
     journal::{Liveness, RunStatus, liveness_of},
     run::{Clock, RunInput},
 };
+use agent_dispatch::{Claimed, Job, Outcome};
 
 use crate::{Agent, check_answer};
 

@@ -2,12 +2,8 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{
-    Error, Result, RunRequest,
-    dispatch::{ChunkRelay, Claim, Job, Queue},
-    model::Backoff,
-    run::new_id,
-};
+use agent_core::{Error, Result, RunRequest, model::Backoff, run::new_id};
+use agent_dispatch::{ChunkRelay, Claim, Job, Queue};
 
 use super::{Inner, Shape, Worker};
 use crate::Agent;

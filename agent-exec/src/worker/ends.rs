@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::{Checkpoint, Error, ErrorKind, Result, Retry, RunEnd, dispatch::Outcome, model::Backoff};
+use agent_core::{Checkpoint, Error, ErrorKind, Result, Retry, RunEnd, model::Backoff};
+use agent_dispatch::Outcome;
 
 use super::begin::ends_after;
 

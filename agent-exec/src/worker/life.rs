@@ -2,10 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{
-    Result, RunEnd,
-    dispatch::{Claimed, Outcome},
-};
+use agent_core::{Result, RunEnd};
+use agent_dispatch::{Claimed, Outcome};
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},

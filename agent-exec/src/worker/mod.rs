@@ -9,11 +9,8 @@ mod shift;
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{
-    Event, Result, RunRequest,
-    dispatch::{ChunkRelay, Claim, Job, Queue, RunAddress},
-    model::Backoff,
-};
+use agent_core::{Event, Result, RunRequest, model::Backoff};
+use agent_dispatch::{ChunkRelay, Claim, Job, Queue, RunAddress};
 use futures::Stream;
 use tokio::{
     task::JoinSet,
@@ -44,7 +41,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// ```
 /// use std::sync::Arc;
 ///
-/// use agent_core::{MemoryJournal, RunRequest, dispatch::{Dispatch, Job, JobStatus}, testing::{ScriptedModel, Turn}};
+/// use agent_core::{MemoryJournal, RunRequest, testing::{ScriptedModel, Turn}};
+/// use agent_dispatch::{Dispatch, Job, JobStatus};
 /// use agent_exec::{Agent, Worker};
 /// use agent_store::MemoryQueue;
 ///

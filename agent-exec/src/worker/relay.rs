@@ -2,12 +2,8 @@
 
 use std::mem;
 
-use agent_core::{
-    Event, EventKind,
-    dispatch::{ChunkRelay, RelayBatch, RelayItem, RunAddress},
-    model::Chunk,
-    run::new_id,
-};
+use agent_core::{Event, EventKind, model::Chunk, run::new_id};
+use agent_dispatch::{ChunkRelay, RelayBatch, RelayItem, RunAddress};
 use futures::{Stream, StreamExt};
 use tokio::time::{Instant, sleep_until};
 
@@ -172,7 +168,8 @@ fn size(kind: &EventKind) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use agent_core::{dispatch::MemoryRelay, event::Position, run::RunIds};
+    use agent_core::{event::Position, run::RunIds};
+    use agent_dispatch::MemoryRelay;
     use futures::stream;
 
     use super::*;

@@ -7,10 +7,8 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{
-    Error, ErrorKind, Result,
-    dispatch::{Claimed, Signal, Told},
-};
+use agent_core::{Error, ErrorKind, Result};
+use agent_dispatch::{Claimed, Signal, Told};
 use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, timeout},

@@ -8,12 +8,12 @@ use std::{
 
 use agent_core::{
     Error, Journal, MemoryJournal, Question, Result, RunEnd, RunRequest, async_trait,
-    dispatch::{Job, RunAddress},
     engine::{Durable, ServedEnd},
     journal::Entry,
     run::Clock,
     testing::{ByteEngine, MortalProcess, SlowEngine},
 };
+use agent_dispatch::{Job, RunAddress};
 use agent_exec::{Agent, RunHandle, engine_conformance, testing::engines::EngineWorld};
 use agent_tools::RemoteAgent;
 use serde_json::Value;

@@ -5,10 +5,8 @@ use std::{
     fmt,
 };
 
-use agent_core::{
-    Result, Usage, async_trait,
-    embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
-};
+use agent_core::{Result, Usage, async_trait};
+use agent_retrieval::embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo};
 use sha2::{Digest, Sha256};
 
 use super::vectors::misplaced;
@@ -21,7 +19,7 @@ type Key = [u8; 32];
 /// recently used vectors are evicted first.
 ///
 /// ```
-/// use agent_core::embed::{EmbedRequest, Embedder};
+/// use agent_retrieval::embed::{EmbedRequest, Embedder};
 /// use agent_llm::embed::{CachedEmbedder, HashedEmbedder};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {

@@ -1,16 +1,14 @@
 //! One provider's embedding protocol, independent of the transport: [`EmbedCodec`].
 
-use agent_core::{
-    Result,
-    embed::{EmbedPurpose, EmbedResponse},
-};
+use agent_core::Result;
+use agent_retrieval::embed::{EmbedPurpose, EmbedResponse};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 
 /// One provider's embedding protocol, as pure functions: no I/O, no clock, no credentials.
 ///
 /// [`EmbedderBuilder`](crate::EmbedderBuilder::new) turns it into an
-/// [`Embedder`](agent_core::embed::Embedder), which splits the texts of a request, makes the calls,
+/// [`Embedder`](agent_retrieval::embed::Embedder), which splits the texts of a request, makes the calls,
 /// retries, and checks that an answer has as many vectors as there were texts.
 pub trait EmbedCodec: Send + Sync + 'static {
     /// Returns the provider's name.

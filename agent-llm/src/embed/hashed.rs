@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use agent_core::{
-    Error, ErrorKind, Result, Retry, Usage, async_trait,
+use agent_core::{Error, ErrorKind, Result, Retry, Usage, async_trait};
+use agent_retrieval::{
     embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
     search::words,
 };
@@ -43,7 +43,7 @@ const AT_ONCE: usize = 32;
 /// # Example
 ///
 /// ```
-/// use agent_core::embed::{EmbedRequest, Embedder};
+/// use agent_retrieval::embed::{EmbedRequest, Embedder};
 /// use agent_llm::embed::HashedEmbedder;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {

@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use agent_core::{
-    Error, ErrorKind, ModelInfo, Result, Retry, async_trait,
-    embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
-};
+use agent_core::{Error, ErrorKind, ModelInfo, Result, Retry, async_trait};
+use agent_retrieval::embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{EmbedCall, EmbedCodec, EmbedLimits, lengths::Lengths, split::split, vectors::misplaced};

@@ -6,10 +6,8 @@ use std::{
     task::{Context, Poll},
 };
 
-use agent_core::{
-    BoxError, BoxFuture, Error, Result, async_trait, boxed,
-    embed::{EmbedRequest, EmbedResponse, EmbedService, Embedder, EmbedderInfo},
-};
+use agent_core::{BoxError, BoxFuture, Error, Result, async_trait, boxed};
+use agent_retrieval::embed::{EmbedRequest, EmbedResponse, EmbedService, Embedder, EmbedderInfo};
 use tower::{Layer, Service};
 
 /// An embedder wrapped in tower layers, which is again an embedder: tower's own, those of this
@@ -25,7 +23,7 @@ use tower::{Layer, Service};
 /// ```
 /// use std::time::Duration;
 ///
-/// use agent_core::embed::Embedder;
+/// use agent_retrieval::embed::Embedder;
 /// use agent_llm::{
 ///     RetryLayer,
 ///     embed::{HashedEmbedder, LayeredEmbedder},

@@ -11,7 +11,7 @@
 //! | a custom wire | [`EmbedCodec`] |
 //!
 //! ```
-//! use agent_core::embed::{EmbedRequest, Embedder};
+//! use agent_retrieval::embed::{EmbedRequest, Embedder};
 //! use agent_llm::{embedder, transport_fn};
 //! use http::Response;
 //!

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent_core::embed::EmbedPurpose;
+use agent_retrieval::embed::EmbedPurpose;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use agent_core::{ToolSpec, search::names};
+use agent_core::ToolSpec;
+use agent_retrieval::search::names;
 use serde_json::Value;
 
 use super::{

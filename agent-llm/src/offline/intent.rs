@@ -1,6 +1,6 @@
 //! Kind of a request.
 
-use agent_core::search::names;
+use agent_retrieval::search::names;
 
 use crate::language::{is_interrogative, is_stop};
 

@@ -1,6 +1,6 @@
 //! Kinds of files, and how useful each is for a question.
 
-use agent_core::search::names;
+use agent_retrieval::search::names;
 
 use super::terms::Terms;
 

@@ -1,9 +1,7 @@
 //! Parameters and descriptions of a tool.
 
-use agent_core::{
-    ToolSpec,
-    search::{names, parts},
-};
+use agent_core::ToolSpec;
+use agent_retrieval::search::{names, parts};
 use serde_json::{Map, Value};
 
 /// Parameters of a tool.

@@ -1,6 +1,6 @@
 //! Ranking of a project's files by name, headings and content.
 
-use agent_core::search::Bm25;
+use agent_retrieval::search::Bm25;
 
 /// Weight of an occurrence in each field, and of the field's length: small for fields that are
 /// short by nature.

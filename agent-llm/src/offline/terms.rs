@@ -1,6 +1,6 @@
 //! Search terms of a question.
 
-use agent_core::search::{names, parts};
+use agent_retrieval::search::{names, parts};
 
 use crate::language::{has, is_stop, stem};
 

@@ -1,6 +1,6 @@
 //! Text as comparable words: lower case, stemmed, identifiers both whole and in parts.
 
-use agent_core::search::{names, words};
+use agent_retrieval::search::{names, words};
 
 use crate::language::stem;
 

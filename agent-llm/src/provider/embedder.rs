@@ -19,7 +19,7 @@ use crate::{
 /// what is missing. `offline:hashed` is the [`HashedEmbedder`], which needs no settings.
 ///
 /// ```
-/// use agent_core::embed::Embedder;
+/// use agent_retrieval::embed::Embedder;
 ///
 /// let small = agent_llm::embedder("openai:text-embedding-3-small").api_key("sk-..").dimensions(512).build()?;
 /// assert_eq!(small.info().dimensions, Some(512));

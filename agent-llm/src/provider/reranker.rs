@@ -2,7 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Result, rank::Reranker};
+use agent_core::Result;
+use agent_retrieval::rank::Reranker;
 use serde_json::Value;
 
 use super::{Provider, Providers, reach::Wanted, setters::connection_setters, source::Source};
@@ -17,7 +18,7 @@ use crate::{
 /// other settings are found as for [models](crate::model).
 ///
 /// ```
-/// use agent_core::rank::Reranker;
+/// use agent_retrieval::rank::Reranker;
 ///
 /// let reranker = agent_llm::reranker("cohere:rerank-v3.5").api_key("..").build()?;
 /// assert_eq!(reranker.info().provider, "cohere");

@@ -1,9 +1,7 @@
 //! A [`Reranker`] over HTTP.
 
-use agent_core::{
-    Error, ErrorKind, ModelInfo, Result, Retry, async_trait,
-    rank::{RankRequest, RankResponse, Reranker, RerankerInfo},
-};
+use agent_core::{Error, ErrorKind, ModelInfo, Result, Retry, async_trait};
+use agent_retrieval::rank::{RankRequest, RankResponse, Reranker, RerankerInfo};
 
 use super::{RankProfile, wire::Codec};
 use crate::{

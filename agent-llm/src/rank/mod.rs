@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a reranker of a provider | [`reranker`](crate::reranker), [`RerankerBuilder`](crate::RerankerBuilder) |
 //! | a provider's dialect | [`RankProfile`], [`RankWire`] |
-//! | a custom wire | [`Reranker`](agent_core::rank::Reranker) itself: it is one call |
+//! | a custom wire | [`Reranker`](agent_retrieval::rank::Reranker) itself: it is one call |
 
 mod http;
 mod profile;

@@ -1,9 +1,7 @@
 //! Reranking wires: requests and answers.
 
-use agent_core::{
-    Error, Result,
-    rank::{RankRequest, RankResponse, Ranked},
-};
+use agent_core::{Error, Result};
+use agent_retrieval::rank::{RankRequest, RankResponse, Ranked};
 use bytes::Bytes;
 use http::{Request, Uri};
 use serde::Deserialize;

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Error, ErrorKind, EventKind, History, Message, Middleware, Placement, Result, RunCx, RunEnd,
-    memory::{ChatMessage, ChatMessageStore, ChatQuery},
-};
+use agent_core::{Error, ErrorKind, EventKind, History, Message, Middleware, Placement, Result, RunCx, RunEnd};
+use agent_retrieval::memory::{ChatMessage, ChatMessageStore, ChatQuery};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

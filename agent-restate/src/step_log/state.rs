@@ -210,7 +210,8 @@ fn over<T: Serialize>(all: &mut Vec<T>, room: &mut usize) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{RunRequest, dispatch::Job};
+    use agent_core::RunRequest;
+    use agent_dispatch::Job;
 
     use super::*;
     use crate::step_log::StepLog;

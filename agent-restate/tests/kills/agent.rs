@@ -10,9 +10,9 @@ use std::{
 use agent_core::{
     AssistantMessage, Block, Effect, Message, Model, ModelInfo, ModelRequest, ModelResponse, Question, Result, Tool,
     ToolOptions, ToolOutput, ToolRequest, ToolSpec, Usage, async_trait,
-    dispatch::RunAddress,
     tool::{Doubt, Reconciled},
 };
+use agent_dispatch::RunAddress;
 use agent_exec::Agent;
 use agent_middleware::Delegation;
 use agent_tools::RemoteAgent;

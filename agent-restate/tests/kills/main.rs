@@ -21,11 +21,11 @@ use std::{
 
 use agent_core::{
     ErrorKind, Journal, Message, RunRequest,
-    dispatch::{Dispatch, Job, JobStatus, RunAddress},
     journal::{Entry, EntryBody},
     testing::SeededRng,
     tool::Doubt,
 };
+use agent_dispatch::{Dispatch, Job, JobStatus, RunAddress};
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, Outcome, RestateJournal};
 use futures::{StreamExt, stream};
 

@@ -7,9 +7,9 @@ use std::{
 
 use agent_core::{
     AssistantMessage, Block, Message, Model, ModelInfo, ModelRequest, ModelResponse, Result, RunRequest, async_trait,
-    dispatch::{Dispatch, Job},
     testing::ByteEngine,
 };
+use agent_dispatch::{Dispatch, Job};
 use agent_exec::Agent;
 use agent_restate::{AgentEndpoint, Restate};
 use restate_sdk::prelude::*;

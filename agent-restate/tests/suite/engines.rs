@@ -14,12 +14,10 @@ use std::{
 };
 
 use agent_core::{
-    Error, ErrorKind, Journal, Question, Result, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
-    engine::ServedEnd,
-    journal::RunStatus,
+    Error, ErrorKind, Journal, Question, Result, async_trait, engine::ServedEnd, journal::RunStatus,
     testing::MortalProcess,
 };
+use agent_dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal};
 use agent_exec::{Agent, engine_conformance, testing::engines::EngineWorld};
 use agent_restate::{AgentEndpoint, Outcome, Restate, RestateJournal};
 use agent_tools::RemoteAgent;

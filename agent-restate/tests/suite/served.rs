@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
 use agent_core::{
     Caps, Journal, Message, RunRequest,
-    dispatch::{Dispatch, Job, JobStatus, RunAddress, Signal},
     journal::{EntryBody, RunStatus},
 };
+use agent_dispatch::{Dispatch, Job, JobStatus, RunAddress, Signal};
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
 use agent_restate::{AgentEndpoint, Outcome, Restate, RestateJournal};

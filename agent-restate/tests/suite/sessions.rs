@@ -17,9 +17,9 @@ use std::{
 use agent_core::{
     Answer, ErrorKind, Journal, Message, Question, Result, RunRequest, Tool, ToolOutput, ToolRequest, ToolSpec,
     WhenWaiting, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
     journal::{EntryBody, RunStatus, SessionInfo, each_entry},
 };
+use agent_dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal};
 use agent_exec::Agent;
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, BlobStore, FileBlobs, Outcome, Restate, RestateJournal};
 use bytes::Bytes;

@@ -16,11 +16,9 @@ use std::{
 use agent_core::{
     Answer, Ask, AssistantMessage, Block, Effect, ErrorKind, Flow, Journal, Message, Middleware, Model, ModelInfo,
     ModelRequest, ModelResponse, Result, RunCx, RunRequest, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
-    WhenWaiting, async_trait,
-    dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal},
-    journal::RunStatus,
-    middleware::ToolNext,
+    WhenWaiting, async_trait, journal::RunStatus, middleware::ToolNext,
 };
+use agent_dispatch::{Dispatch, Dispatched, Job, JobStatus, RunAddress, Signal};
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::Delegation;
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder, FileBlobs, Outcome, Restate, RestateJournal};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent::{ModelParams, RunRequest, WhenBusy, WhenWaiting, core::dispatch::Signal};
+use agent::{ModelParams, RunRequest, WhenBusy, WhenWaiting, dispatch::Signal};
 use axum::{
     Json, Router,
     extract::{Path, State},

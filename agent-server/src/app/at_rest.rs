@@ -2,7 +2,7 @@
 
 use agent::{
     ErrorKind,
-    core::dispatch::Signal,
+    dispatch::Signal,
     journal::{Entry, EntryBody, RunStatus},
 };
 

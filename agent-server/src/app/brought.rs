@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent::{
     Caps, ModelParams, Result, RunRequest,
-    core::dispatch::Job,
+    dispatch::Job,
     journal::{Journal, SessionIndex},
     run::ToolChoices,
     tool::ToolSpec,

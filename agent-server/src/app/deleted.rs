@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use agent::{SessionId, core::dispatch::Wanted, store::Retention};
+use agent::{SessionId, dispatch::Wanted, store::Retention};
 
 use super::App;
 use crate::error::ApiError;

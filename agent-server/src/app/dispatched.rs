@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent::{
     Agent, Error, ErrorKind, Result, RunRequest, WhenBusy,
-    core::dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal},
+    dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal},
     run::{Answer, RunInput},
 };
 use serde::Deserialize;

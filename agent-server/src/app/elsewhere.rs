@@ -4,7 +4,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use agent::{
     Event,
-    core::dispatch::{JobStatus, RunAddress},
+    dispatch::{JobStatus, RunAddress},
     engine::EventHub,
     event::Position,
     journal::{RunStatus as Status, SessionIndex},

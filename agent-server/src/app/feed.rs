@@ -14,7 +14,7 @@ use std::{
 
 use agent::{
     Event,
-    core::dispatch::{ChunkRelay, RelayBatch, RelayItem, RunAddress},
+    dispatch::{ChunkRelay, RelayBatch, RelayItem, RunAddress},
     engine::EventHub,
     event::{EventStream, Position},
     journal::Journal,

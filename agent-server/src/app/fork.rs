@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent::{Agent, Checkpoint, RunRequest, core::dispatch::Dispatch};
+use agent::{Agent, Checkpoint, RunRequest, dispatch::Dispatch};
 
 use super::{
     App, FoundRun,

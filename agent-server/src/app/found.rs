@@ -10,7 +10,7 @@ use std::{
 
 use agent::{
     Checkpoint, ErrorKind, Event, ExitReason, Message, Result as Outcome, RunEnd, RunHandle, SessionId, Usage,
-    core::dispatch::RunAddress,
+    dispatch::RunAddress,
     event::Position,
     journal::{RunRecord, RunStatus as Status, SessionIndex},
 };

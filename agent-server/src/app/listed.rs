@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use agent::{
     SessionId,
-    core::dispatch::{JobStatusKind, RunAddress, Wanted},
+    dispatch::{JobStatusKind, RunAddress, Wanted},
     journal::{RunQuery, RunSummary},
 };
 use futures::future;

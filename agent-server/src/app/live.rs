@@ -10,7 +10,7 @@ use std::{
 
 use agent::{
     Drain, Event, Result, Run, RunEnd, RunHandle, Worker,
-    core::dispatch::{ChunkRelay, RunAddress},
+    dispatch::{ChunkRelay, RunAddress},
     event::EventStream,
     journal::Journal,
 };

@@ -29,7 +29,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Agent, Drain, Message, SessionId,
-    core::dispatch::{ChunkRelay, Dispatch, QueueAdmin},
+    dispatch::{ChunkRelay, Dispatch, QueueAdmin},
     event::Event,
     exec::Sessions,
     journal::Journal,

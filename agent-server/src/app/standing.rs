@@ -1,6 +1,6 @@
 //! Job status of a run in the execution backend.
 
-use agent::core::dispatch::{JobStatus, JobStatusKind, Wanted};
+use agent::dispatch::{JobStatus, JobStatusKind, Wanted};
 
 use super::{FoundRun, view::RunStatus};
 use crate::error::ApiError;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use agent::{
     Caps, ErrorKind, RunRequest, SessionId, WhenBusy,
-    core::dispatch::{Job, Wanted},
+    dispatch::{Job, Wanted},
 };
 use sha2::{Digest, Sha256};
 

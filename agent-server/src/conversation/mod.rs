@@ -6,7 +6,7 @@ mod resume;
 
 use agent::{
     Checkpoint, Message, Part, RunRequest, WhenWaiting,
-    core::dispatch::Signal,
+    dispatch::Signal,
     event::Position,
     journal::{EntryBody, RunRecord, RunStatus, each_entry},
     message::UserMessage,

@@ -1,6 +1,6 @@
 //! Conversion of a request into a run.
 
-use agent::{RunRequest, core::dispatch::Signal};
+use agent::{RunRequest, dispatch::Signal};
 use http::HeaderMap;
 
 use super::{again, error::OpenAiError, items::read_id, wire::Asked};

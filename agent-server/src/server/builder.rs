@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use agent::{
     Drain, Error, Result,
-    core::dispatch::{ChunkRelay, Dispatch, QueueAdmin},
+    dispatch::{ChunkRelay, Dispatch, QueueAdmin},
     journal::{Journal, MemoryJournal},
 };
 

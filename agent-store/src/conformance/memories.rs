@@ -1,9 +1,9 @@
 //! Conformance tests of memory stores.
 
-use agent_core::memory::{Filter, Memory, MemoryQuery, MemoryStore, ScoredMemory};
+use agent_retrieval::memory::{Filter, Memory, MemoryQuery, MemoryStore, ScoredMemory};
 use serde_json::json;
 
-/// Generates one test per claim about a [`MemoryStore`](agent_core::memory::MemoryStore). Takes a
+/// Generates one test per claim about a [`MemoryStore`](agent_retrieval::memory::MemoryStore). Takes a
 /// closure that returns a fresh store and a guard that must outlive it.
 ///
 /// ```

@@ -1,13 +1,11 @@
 //! Conformance tests of chat stores.
 
-use agent_core::{
-    AssistantMessage, Block, Message, ToolMessage,
-    memory::{ChatMessage, ChatMessageStore, ChatQuery},
-};
+use agent_core::{AssistantMessage, Block, Message, ToolMessage};
+use agent_retrieval::memory::{ChatMessage, ChatMessageStore, ChatQuery};
 
 use super::sample::full_answer;
 
-/// Generates one test per claim about a [`ChatMessageStore`](agent_core::memory::ChatMessageStore)
+/// Generates one test per claim about a [`ChatMessageStore`](agent_retrieval::memory::ChatMessageStore)
 /// that does not store system messages. Takes a closure that returns a fresh store and a guard that
 /// must outlive it.
 ///

@@ -1,9 +1,9 @@
 //! Conformance tests of journals ([`journal_conformance!`](crate::journal_conformance)), of
-//! [`ChatMessageStore`](agent_core::memory::ChatMessageStore) and
-//! [`MemoryStore`](agent_core::memory::MemoryStore)
+//! [`ChatMessageStore`](agent_retrieval::memory::ChatMessageStore) and
+//! [`MemoryStore`](agent_retrieval::memory::MemoryStore)
 //! ([`message_store_conformance!`](crate::message_store_conformance),
 //! [`memory_store_conformance!`](crate::memory_store_conformance)), of
-//! [`VectorStore`](agent_core::retrieval::VectorStore)
+//! [`VectorStore`](agent_retrieval::retrieval::VectorStore)
 //! ([`vector_store_conformance!`](crate::vector_store_conformance)), and (feature `queue`) of
 //! queues (`queue_conformance!`).
 //!

@@ -7,19 +7,17 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{
-    Answer, ErrorKind, Message, RunRequest,
-    dispatch::{
-        Claim, Claimed, Dispatched, Job, JobStatus, JobStatusKind, Outcome, QueueAdmin, RunAddress, Schedule, Signal,
-        Told, Wanted,
-    },
+use agent_core::{Answer, ErrorKind, Message, RunRequest};
+use agent_dispatch::{
+    Claim, Claimed, Dispatched, Job, JobStatus, JobStatusKind, Outcome, QueueAdmin, RunAddress, Schedule, Signal, Told,
+    Wanted,
 };
 use futures::future::join_all;
 use serde_json::json;
 
 use crate::QueueLimits;
 
-/// Generates one test per claim about a queue ([`QueueAdmin`](agent_core::dispatch::QueueAdmin)). Takes a
+/// Generates one test per claim about a queue ([`QueueAdmin`](agent_dispatch::QueueAdmin)). Takes a
 /// closure that returns a function to open one fresh queue with given limits, and a guard that must
 /// outlive it.
 ///
@@ -27,7 +25,7 @@ use crate::QueueLimits;
 /// mod in_memory {
 ///     use std::sync::Arc;
 ///
-///     use agent_core::dispatch::QueueAdmin;
+///     use agent_dispatch::QueueAdmin;
 ///     use agent_store::{MemoryQueue, QueueLimits};
 ///
 ///     agent_store::queue_conformance!(|| {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    ErrorKind,
+use agent_core::ErrorKind;
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Found, Record, Vector, VectorQuery, VectorSpace, VectorStore},
 };
 use futures::future::join_all;
 use serde_json::json;
 
-/// Generates one test per claim about a [`VectorStore`](agent_core::retrieval::VectorStore). Takes
+/// Generates one test per claim about a [`VectorStore`](agent_retrieval::retrieval::VectorStore). Takes
 /// a closure that returns a fresh store in an [`Arc`] and a guard that must outlive it.
 ///
 /// ```
@@ -188,7 +188,7 @@ pub async fn the_nearest_of_many_are_those_of_brute_force(store: Store<'_>) {
         let asked: Vec<f32> = (0..37).map(|_| next()).collect();
         let values = |record: &Record| record.vector.clone().expect("a vector").values;
         let mut all: Vec<_> =
-            many[least..].iter().map(|r| (agent_core::search::cosine(&values(r), &asked), &r.id)).collect();
+            many[least..].iter().map(|r| (agent_retrieval::search::cosine(&values(r), &asked), &r.id)).collect();
         all.sort_by(|a, b| b.0.total_cmp(&a.0));
         let query = VectorQuery::nearest(vector(&asked)).top_k(k).filter(Filter::ge("n", least));
         let found = search(store, &query).await;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Error, ErrorKind, Result, async_trait,
+use agent_core::{Error, ErrorKind, Result, async_trait, run::new_id};
+use agent_retrieval::{
     embed::{EmbedRequest, Embedder},
     memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory},
     retrieval::{Found, Record, Vector, VectorQuery, VectorStore},
-    run::new_id,
 };
 use serde_json::{Map, Value};
 
@@ -21,8 +20,9 @@ const MIN_SIMILARITY: f32 = 0.2;
 /// Adding calls the embedder once for all texts, searching once for the query.
 ///
 /// ```
-/// # use agent_core::{Usage, async_trait, embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo}};
-/// use agent_core::memory::{Memory, MemoryQuery, MemoryStore};
+/// # use agent_core::{Usage, async_trait};
+/// # use agent_retrieval::embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo};
+/// use agent_retrieval::memory::{Memory, MemoryQuery, MemoryStore};
 /// use agent_store::{HybridMemoryStore, InMemoryVectorStore};
 ///
 /// # /// Knows what is about food.

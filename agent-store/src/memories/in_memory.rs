@@ -5,10 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{
-    Result, async_trait,
+use agent_core::{Result, async_trait, run::new_id};
+use agent_retrieval::{
     memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory},
-    run::new_id,
     search::{Bm25, words},
 };
 use serde_json::{Map, Value};
@@ -17,7 +16,7 @@ use serde_json::{Map, Value};
 /// clone; clones share one store.
 ///
 /// ```
-/// use agent_core::memory::{Memory, MemoryQuery, MemoryStore};
+/// use agent_retrieval::memory::{Memory, MemoryQuery, MemoryStore};
 /// use agent_store::InMemoryMemoryStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

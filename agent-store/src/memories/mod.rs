@@ -1,4 +1,4 @@
-//! Searchable texts: implementations of [`MemoryStore`](agent_core::memory::MemoryStore).
+//! Searchable texts: implementations of [`MemoryStore`](agent_retrieval::memory::MemoryStore).
 
 mod hybrid;
 mod in_memory;

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
-use agent_core::{
-    Result, async_trait,
+use agent_core::{Result, async_trait, run::new_id};
+use agent_retrieval::{
     memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory},
-    run::new_id,
     search::words,
 };
 use rusqlite::{Row, ToSql};
@@ -19,7 +18,7 @@ use crate::database::{Database, from_json, to_json};
 /// Term rarity is computed over the memories of all users.
 ///
 /// ```
-/// use agent_core::memory::{Filter, Memory, MemoryQuery, MemoryStore};
+/// use agent_retrieval::memory::{Filter, Memory, MemoryQuery, MemoryStore};
 /// use agent_store::SqliteMemoryStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -5,10 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use agent_core::{
-    Error, Result, async_trait,
-    memory::{ChatMessage, ChatMessageStore, ChatQuery, RoundCounter, select_rounds},
-};
+use agent_core::{Error, Result, async_trait};
+use agent_retrieval::memory::{ChatMessage, ChatMessageStore, ChatQuery, RoundCounter, select_rounds};
 
 use super::number;
 
@@ -17,7 +15,8 @@ use super::number;
 /// Does not store system messages unless [`keep_system`](Self::keep_system) is set.
 ///
 /// ```
-/// use agent_core::{Message, memory::{ChatMessageStore, ChatQuery}};
+/// use agent_core::Message;
+/// use agent_retrieval::memory::{ChatMessageStore, ChatQuery};
 /// use agent_store::InMemoryChatMessageStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

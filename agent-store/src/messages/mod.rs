@@ -1,13 +1,11 @@
-//! Chat stores: implementations of [`ChatMessageStore`](agent_core::memory::ChatMessageStore).
+//! Chat stores: implementations of [`ChatMessageStore`](agent_retrieval::memory::ChatMessageStore).
 
 mod in_memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use agent_core::{
-    Message,
-    memory::{ChatMessage, RoundCounter},
-};
+use agent_core::Message;
+use agent_retrieval::memory::{ChatMessage, RoundCounter};
 
 pub use self::in_memory::InMemoryChatMessageStore;
 #[cfg(feature = "sqlite")]

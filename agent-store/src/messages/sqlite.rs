@@ -2,10 +2,8 @@
 
 use std::{fmt, path::Path};
 
-use agent_core::{
-    Error, ErrorKind, Result, async_trait,
-    memory::{ChatMessage, ChatMessageStore, ChatQuery, RoundCounter, select_rounds},
-};
+use agent_core::{Error, ErrorKind, Result, async_trait};
+use agent_retrieval::memory::{ChatMessage, ChatMessageStore, ChatQuery, RoundCounter, select_rounds};
 use rusqlite::{OptionalExtension, Row};
 
 use super::number;
@@ -18,7 +16,8 @@ use crate::database::{Database, from_json, to_json};
 /// newest rounds reads only those.
 ///
 /// ```
-/// use agent_core::{Message, memory::{ChatMessageStore, ChatQuery}};
+/// use agent_core::Message;
+/// use agent_retrieval::memory::{ChatMessageStore, ChatQuery};
 /// use agent_store::SqliteChatMessageStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -7,12 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use agent_core::{
-    Answer, Result, async_trait,
-    dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, JobStatusKind, Outcome, Queue, QueueAdmin, QueuedJob,
-        RunAddress, Schedule, Signal, Told, Wanted,
-    },
+use agent_core::{Answer, Result, async_trait};
+use agent_dispatch::{
+    Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, JobStatusKind, Outcome, Queue, QueueAdmin, QueuedJob,
+    RunAddress, Schedule, Signal, Told, Wanted,
 };
 use tokio::time::Instant;
 
@@ -27,7 +25,8 @@ use super::{
 /// Clones share one queue.
 ///
 /// ```
-/// use agent_core::{RunRequest, dispatch::{Dispatch, Dispatched, Job}};
+/// use agent_core::RunRequest;
+/// use agent_dispatch::{Dispatch, Dispatched, Job};
 /// use agent_store::MemoryQueue;
 ///
 /// # #[tokio::main(flavor = "current_thread")]

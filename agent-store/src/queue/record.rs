@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use agent_core::{
-    Answer, Error, ErrorKind, Result,
-    dispatch::{Claim, Claimed, Job, JobStatus, JobStatusKind, Outcome, QueuedJob, RunAddress, Signal},
-};
+use agent_core::{Answer, Error, ErrorKind, Result};
+use agent_dispatch::{Claim, Claimed, Job, JobStatus, JobStatusKind, Outcome, QueuedJob, RunAddress, Signal};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::depth::reads_back;

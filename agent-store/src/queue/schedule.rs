@@ -2,7 +2,8 @@
 
 use std::str::FromStr;
 
-use agent_core::{Error, Result, dispatch::Schedule};
+use agent_core::{Error, Result};
+use agent_dispatch::Schedule;
 use chrono::{DateTime, SecondsFormat, Utc};
 use croner::Cron;
 
@@ -42,7 +43,8 @@ pub(crate) fn in_words(time: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::{RunRequest, dispatch::Job};
+    use agent_core::RunRequest;
+    use agent_dispatch::Job;
 
     use super::*;
 

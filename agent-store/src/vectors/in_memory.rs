@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use agent_core::{
-    Result, async_trait,
+use agent_core::{Result, async_trait};
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Found, Record, VectorQuery, VectorSpace, VectorStore},
     search::{Bm25, cosine, words},
@@ -16,7 +16,7 @@ use agent_core::{
 /// cosine similarity. For tests and small collections. Cheap to clone; clones share one store.
 ///
 /// ```
-/// use agent_core::retrieval::{Record, Vector, VectorQuery, VectorStore};
+/// use agent_retrieval::retrieval::{Record, Vector, VectorQuery, VectorStore};
 /// use agent_store::InMemoryVectorStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! Vector stores: implementations of [`VectorStore`](agent_core::retrieval::VectorStore) with
+//! Vector stores: implementations of [`VectorStore`](agent_retrieval::retrieval::VectorStore) with
 //! full-text and vector search.
 
 mod in_memory;

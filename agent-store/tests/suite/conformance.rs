@@ -84,10 +84,8 @@ mod memories_in_sqlite {
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn both_stores_share_a_file_and_leave_a_journal_alone() {
-    use agent_core::{
-        Message,
-        memory::{ChatMessageStore, Memory, MemoryStore},
-    };
+    use agent_core::Message;
+    use agent_retrieval::memory::{ChatMessageStore, Memory, MemoryStore};
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("new/directory/store.db");
     for round in 1..=2 {
@@ -107,7 +105,7 @@ async fn both_stores_share_a_file_and_leave_a_journal_alone() {
 
 #[cfg(feature = "sqlite")]
 mod filters {
-    use agent_core::memory::{Comparison, Filter, Memory, MemoryQuery, MemoryStore};
+    use agent_retrieval::memory::{Comparison, Filter, Memory, MemoryQuery, MemoryStore};
     use proptest::{collection::vec, prelude::*};
     use serde_json::{Value, json};
 

@@ -4,10 +4,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{
-    RunRequest,
-    dispatch::{Claim, Dispatch, Job, Queue, QueueAdmin},
-};
+use agent_core::RunRequest;
+use agent_dispatch::{Claim, Dispatch, Job, Queue, QueueAdmin};
 use agent_store::{MemoryQueue, QueueLimits};
 
 mod conformance {

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::Mutex};
 
-use agent_core::{
-    Result, Usage, async_trait,
+use agent_core::{Result, Usage, async_trait};
+use agent_retrieval::{
     embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
     search::words,
 };
@@ -11,7 +11,7 @@ use agent_core::{
 mod in_memory {
     use std::sync::Arc;
 
-    use agent_core::retrieval::VectorStore;
+    use agent_retrieval::retrieval::VectorStore;
 
     agent_store::vector_store_conformance!(|| {
         (Arc::new(agent_store::InMemoryVectorStore::default()) as Arc<dyn VectorStore>, ())
@@ -53,10 +53,8 @@ impl Embedder for Words {
 mod sqlite {
     use std::{path::Path, sync::Arc};
 
-    use agent_core::{
-        ErrorKind,
-        retrieval::{Record, Vector, VectorQuery, VectorStore},
-    };
+    use agent_core::ErrorKind;
+    use agent_retrieval::retrieval::{Record, Vector, VectorQuery, VectorStore};
     use agent_store::{SqliteMemoryStore, SqliteVectorStore};
 
     fn open(dir: &Path) -> SqliteVectorStore {

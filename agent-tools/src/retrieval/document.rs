@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use agent_core::retrieval::Record;
+use agent_retrieval::retrieval::Record;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use agent_core::{
-    Error, Result, Usage,
+use agent_core::{Error, Result, Usage};
+use agent_retrieval::{
     embed::EmbedRequest,
     memory::Filter,
     retrieval::{Record, Vector},

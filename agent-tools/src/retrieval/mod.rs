@@ -1,12 +1,12 @@
 //! Retrieval-augmented generation: documents are [split](Chunker) into chunks, stored with their
-//! vectors in a [`VectorStore`](agent_core::retrieval::VectorStore), and retrieved by keywords and
+//! vectors in a [`VectorStore`](agent_retrieval::retrieval::VectorStore), and retrieved by keywords and
 //! meaning. A [`Retriever`] does all of it, for applications that fill an index and for agents that
 //! search it with a [tool](Retriever::tool).
 //!
 //! ```no_run
 //! use agent_store::InMemoryVectorStore;
 //! use agent_tools::retrieval::{Document, Retriever};
-//! # async fn example(embedder: impl agent_core::embed::Embedder) -> agent_core::Result<()> {
+//! # async fn example(embedder: impl agent_retrieval::embed::Embedder) -> agent_core::Result<()> {
 //! let retriever = Retriever::new(InMemoryVectorStore::default(), "handbook").embedder(embedder);
 //! let text = std::fs::read_to_string("docs/start.md").expect("a file");
 //! retriever.index(vec![Document::new("docs/start.md", text)]).await?;

@@ -1,6 +1,6 @@
 //! Search results.
 
-use agent_core::retrieval::{Found, Record};
+use agent_retrieval::retrieval::{Found, Record};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

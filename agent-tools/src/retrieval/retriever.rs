@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Error, ErrorKind, Result, Usage,
+use agent_core::{Error, ErrorKind, Result, Usage};
+use agent_retrieval::{
     embed::{EmbedRequest, Embedder},
     memory::Filter,
     rank::{RankRequest, Reranker},
@@ -20,7 +20,7 @@ const CANDIDATES: usize = 5;
 /// Document index with hybrid search. Cheap to clone; clones share their state.
 ///
 /// With an embedder, searches are hybrid: keyword and vector results are
-/// [fused](agent_core::search::fuse). Without one, only keywords count. A reranker receives five
+/// [fused](agent_retrieval::search::fuse). Without one, only keywords count. A reranker receives five
 /// times as many candidates and determines the final order.
 ///
 /// ```
@@ -174,7 +174,7 @@ impl std::fmt::Debug for Retriever {
 /// Search query with options. Unset options have the values of the [`Retriever`].
 ///
 /// ```
-/// use agent_core::memory::Filter;
+/// use agent_retrieval::memory::Filter;
 /// use agent_tools::retrieval::Search;
 ///
 /// let search = Search::new("How do I begin?").filter(Filter::eq("language", "en")).top_k(3);

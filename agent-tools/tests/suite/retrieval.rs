@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_core::{
-    Effect, ErrorKind, Result, Tool, Usage, async_trait,
+use agent_core::{Effect, ErrorKind, Result, Tool, Usage, async_trait};
+use agent_retrieval::{
     embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
     memory::Filter,
     rank::{RankRequest, RankResponse, Ranked, Reranker, RerankerInfo},

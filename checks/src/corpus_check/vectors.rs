@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use agent::{
     Result,
-    core::embed::{EmbedPurpose, EmbedResponse},
+    embed::{EmbedPurpose, EmbedResponse},
     llm::{
         ProviderError, Providers,
         conformance::json,

@@ -3,12 +3,10 @@
 use std::time::{Duration, Instant};
 
 use agent::{
-    core::{
-        BoxError,
-        memory::Filter,
-        retrieval::{Record, Vector, VectorQuery, VectorStore},
-        search::cosine,
-    },
+    core::BoxError,
+    memory::Filter,
+    retrieval::{Record, Vector, VectorQuery, VectorStore},
+    search::cosine,
     store::SqliteVectorStore,
 };
 

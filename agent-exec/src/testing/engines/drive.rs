@@ -7,8 +7,9 @@ use std::{
 
 use agent_core::{
     Finished, GlobalStorage, Key, Message, Middleware, Question, Result, RunCx, RunEnd, RunRequest, async_trait,
-    dispatch::Job, engine::ServedEnd, testing::Processes,
+    engine::ServedEnd, testing::Processes,
 };
+use agent_dispatch::Job;
 use futures::{StreamExt, stream};
 use serde_json::Value;
 

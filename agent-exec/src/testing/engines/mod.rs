@@ -21,12 +21,8 @@ mod waits;
 
 use std::time::Duration;
 
-use agent_core::{
-    Question, Result, async_trait,
-    dispatch::{Job, RunAddress},
-    engine::ServedEnd,
-    testing::MortalProcess,
-};
+use agent_core::{Question, Result, async_trait, engine::ServedEnd, testing::MortalProcess};
+use agent_dispatch::{Job, RunAddress};
 use agent_tools::RemoteAgent;
 use serde_json::Value;
 

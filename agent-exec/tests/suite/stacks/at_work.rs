@@ -97,8 +97,8 @@ async fn what_was_said_elsewhere_is_remembered() {
     conforms(remembers.clone()).await;
     conforms(move || remembers().tool().facts_with(Says(|_| r#"["The answer is 42."]"#))).await;
     let memories = InMemoryMemoryStore::default();
-    let known = agent_core::memory::Memory::new("Ada wants it exact.");
-    agent_core::memory::MemoryStore::add(&memories, "ada", vec![known]).await.expect("kept");
+    let known = agent_retrieval::memory::Memory::new("Ada wants it exact.");
+    agent_retrieval::memory::MemoryStore::add(&memories, "ada", vec![known]).await.expect("kept");
     conforms(move || LongTermMemory::new(memories.clone()).user("ada").keep(KeepOfRun::Nothing)).await;
     let chats = InMemoryChatMessageStore::default();
     conforms(move || ChatHistory::new(chats.clone())).await;

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::{
-    Error, ErrorKind, Journal, Retry, ToolOutput,
-    dispatch::{Claim, Dispatch, JobStatus, JobStatusKind, Queue, QueueAdmin, Signal},
-    journal::EntryBody,
-    testing::Turn,
-};
+use agent_core::{Error, ErrorKind, Journal, Retry, ToolOutput, journal::EntryBody, testing::Turn};
+use agent_dispatch::{Claim, Dispatch, JobStatus, JobStatusKind, Queue, QueueAdmin, Signal};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 

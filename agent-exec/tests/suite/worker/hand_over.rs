@@ -9,13 +9,8 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{
-    Effect, ErrorKind, RunRequest, ToolOutput,
-    dispatch::{Dispatch, Job, JobStatusKind, QueueAdmin, Schedule, Wanted},
-    journal::EntryBody,
-    testing::Turn,
-    tool::Doubt,
-};
+use agent_core::{Effect, ErrorKind, RunRequest, ToolOutput, journal::EntryBody, testing::Turn, tool::Doubt};
+use agent_dispatch::{Dispatch, Job, JobStatusKind, QueueAdmin, Schedule, Wanted};
 use agent_exec::{Agent, Worker};
 use serde_json::json;
 use tokio::time::{Instant, sleep};

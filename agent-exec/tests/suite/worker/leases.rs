@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{dispatch::JobStatusKind, testing::Turn};
+use agent_core::testing::Turn;
+use agent_dispatch::JobStatusKind;
 use agent_exec::Worker;
 use serde_json::json;
 use tokio::time::{Instant, sleep};

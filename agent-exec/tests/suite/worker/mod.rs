@@ -10,10 +10,12 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use agent_core::{
     Journal, MemoryJournal, RunRequest,
-    dispatch::{Dispatch, Dispatched, Job, JobStatus, JobStatusKind, Queue, QueueAdmin, QueuedJob, RunAddress, Wanted},
     journal::EntryBody,
     model::Backoff,
     testing::{ScriptedModel, Turn},
+};
+use agent_dispatch::{
+    Dispatch, Dispatched, Job, JobStatus, JobStatusKind, Queue, QueueAdmin, QueuedJob, RunAddress, Wanted,
 };
 use agent_exec::{Agent, AgentBuilder, Worker, WorkerBuilder};
 use agent_store::MemoryQueue;

@@ -11,11 +11,11 @@ use std::{
 
 use agent_core::{
     Ask, Error, ErrorKind, Message, Retry, RunRequest, ToolOutput, ToolRequest,
-    dispatch::{Dispatch, JobStatusKind, Signal},
     journal::{EntryBody, RunStatus},
     run::RunInput,
     testing::Turn,
 };
+use agent_dispatch::{Dispatch, JobStatusKind, Signal};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

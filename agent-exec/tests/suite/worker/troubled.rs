@@ -9,10 +9,8 @@ use std::{
     time::Duration,
 };
 
-use agent_core::{
-    Answer, Error, ErrorKind, Result, async_trait,
-    dispatch::{Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, RunAddress, Signal, Told},
-};
+use agent_core::{Answer, Error, ErrorKind, Result, async_trait};
+use agent_dispatch::{Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, RunAddress, Signal, Told};
 use agent_store::MemoryQueue;
 use tokio::time::sleep;
 

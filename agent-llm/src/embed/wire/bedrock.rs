@@ -1,6 +1,7 @@
 //! `invoke` of Amazon Bedrock: Amazon's Titan, one text at a time, and Cohere's models.
 
-use agent_core::{Error, Result, embed::EmbedResponse};
+use agent_core::{Error, Result};
+use agent_retrieval::embed::EmbedResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,7 @@
 //! Cohere's `/embed`, version 2, and the same format as used by Cohere's models on other platforms.
 
-use agent_core::{
-    Result,
-    embed::{EmbedPurpose, EmbedResponse},
-};
+use agent_core::Result;
+use agent_retrieval::embed::{EmbedPurpose, EmbedResponse};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};

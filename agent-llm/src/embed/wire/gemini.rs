@@ -1,9 +1,7 @@
 //! Gemini's `batchEmbedContents`.
 
-use agent_core::{
-    Result,
-    embed::{EmbedPurpose, EmbedResponse},
-};
+use agent_core::Result;
+use agent_retrieval::embed::{EmbedPurpose, EmbedResponse};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};

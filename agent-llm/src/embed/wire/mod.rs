@@ -7,7 +7,8 @@ mod ollama;
 mod openai;
 mod vertex;
 
-use agent_core::{Result, embed::EmbedResponse};
+use agent_core::Result;
+use agent_retrieval::embed::EmbedResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Serialize, de::DeserializeOwned};

@@ -1,6 +1,7 @@
 //! Ollama's own `/api/embed`.
 
-use agent_core::{Result, embed::EmbedResponse};
+use agent_core::Result;
+use agent_retrieval::embed::EmbedResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};

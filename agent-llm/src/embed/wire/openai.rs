@@ -1,6 +1,7 @@
 //! OpenAI's `/embeddings`, and compatible servers.
 
-use agent_core::{Result, embed::EmbedResponse};
+use agent_core::Result;
+use agent_retrieval::embed::EmbedResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::Deserialize;

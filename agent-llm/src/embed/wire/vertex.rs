@@ -1,6 +1,7 @@
 //! `predict` of Vertex AI, for Google's own embedding models.
 
-use agent_core::{Result, embed::EmbedResponse};
+use agent_core::Result;
+use agent_retrieval::embed::EmbedResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde::{Deserialize, Serialize};

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use agent_core::{
-    Error, ErrorKind, Result, Retry,
-    embed::{EmbedRequest, EmbedResponse, Embedder},
-};
+use agent_core::{Error, ErrorKind, Result, Retry};
 use agent_llm::{EmbedderBuilder, embedder};
+use agent_retrieval::embed::{EmbedRequest, EmbedResponse, Embedder};
 use serde_json::{Value, json};
 
 use super::{

@@ -2,12 +2,12 @@
 
 use std::{collections::HashMap, fs, path::Path};
 
-use agent_core::{
-    ErrorKind,
+use agent_core::ErrorKind;
+use agent_llm::embed::HashedEmbedder;
+use agent_retrieval::{
     embed::{EmbedRequest, Embedder},
     search::{Bm25, words},
 };
-use agent_llm::embed::HashedEmbedder;
 use proptest::prelude::*;
 
 /// Questions phrased independently, each with the pages that answer it.

@@ -9,17 +9,15 @@ use std::{
 };
 
 use agent_core::{
-    Error, ErrorKind, History, Message, Model, ModelRequest, Result, Retry, Usage, async_trait,
-    embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
-    engine::RunDriver,
-    event::CircuitState,
-    testing::detached_run,
+    Error, ErrorKind, History, Message, Model, ModelRequest, Result, Retry, Usage, async_trait, engine::RunDriver,
+    event::CircuitState, testing::detached_run,
 };
 use agent_llm::{
     CircuitBreaker, HedgeLayer, LayeredModel, RateLimiter, RetryLayer, ScriptedModel, Turn,
     embed::{CachedEmbedder, LayeredEmbedder},
     embedder,
 };
+use agent_retrieval::embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo};
 use futures::future::join_all;
 use proptest::prelude::*;
 use serde_json::json;

@@ -1,10 +1,8 @@
 //! Embedders and rerankers by name, and their rows in the guide.
 
-use agent_core::{
-    ErrorKind,
-    embed::{EmbedRequest, Embedder},
-};
+use agent_core::ErrorKind;
 use agent_llm::{Provider, Providers, embedder, reranker};
+use agent_retrieval::embed::{EmbedRequest, Embedder};
 use serde_json::json;
 
 use super::provider::{self, Answer};

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    ErrorKind, Result,
-    rank::{RankRequest, RankResponse, Reranker},
-};
+use agent_core::{ErrorKind, Result};
 use agent_llm::{Catalogue, RerankerBuilder, reranker};
+use agent_retrieval::rank::{RankRequest, RankResponse, Reranker};
 use serde_json::{Value, json};
 
 use super::provider::{Answer, Provider};

@@ -1,10 +1,8 @@
 //! Texts that are too long, prices, and differences between purposes.
 
-use agent_core::{
-    ErrorKind,
-    embed::{EmbedPurpose, EmbedRequest, Embedder},
-};
+use agent_core::ErrorKind;
 use agent_llm::{Catalogue, embedder};
+use agent_retrieval::embed::{EmbedPurpose, EmbedRequest, Embedder};
 use serde_json::{Value, json};
 
 use super::provider::{Answer, Provider};

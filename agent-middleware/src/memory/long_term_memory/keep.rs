@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agent_core::{
     Effect, Error, ErrorKind, Model, Result, RunCx, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec,
-    memory::{Filter, Memory, MemoryStore},
 };
+use agent_retrieval::memory::{Filter, Memory, MemoryStore};
 use agent_tools::json_in;
 use async_trait::async_trait;
 use serde::Deserialize;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use agent_core::{
     Error, ErrorKind, EventKind, Flow, Message, Middleware, Model, ModelRequest, ModelResponse, PerRun, Placement,
     Result, RunCx, RunEnd, Tool,
-    memory::{MemoryQuery, MemoryStore},
 };
+use agent_retrieval::memory::{MemoryQuery, MemoryStore};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,7 +53,8 @@ use crate::{
 /// # Example
 ///
 /// ```
-/// use agent_core::{RunRequest, memory::{Memory, MemoryStore}, testing::{ScriptedModel, Turn}};
+/// use agent_core::{RunRequest, testing::{ScriptedModel, Turn}};
+/// use agent_retrieval::memory::{Memory, MemoryStore};
 /// use agent_exec::Agent;
 /// use agent_middleware::LongTermMemory;
 /// use agent_store::InMemoryMemoryStore;

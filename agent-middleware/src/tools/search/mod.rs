@@ -23,7 +23,7 @@ const LOADED: RunValue<Vec<String>> = RunValue::new("tool_search", "loaded");
 /// the model only a few, and one more with which it searches the others.
 ///
 /// The model calls `search_tools` with a few words; a word with the prefix `+` is required. The
-/// best matches are loaded, ranked by [Okapi BM25](agent_core::search::Bm25): a word of a tool's
+/// best matches are loaded, ranked by [Okapi BM25](agent_retrieval::search::Bm25): a word of a tool's
 /// name has the highest weight, then one of its [hint](Self::hint), then one of its description and
 /// of its parameters, and rare words weigh more than common ones; `HTTPClient` has the words `http`
 /// and `client`. Loaded tools are offered from the next model call on, after the existing tools, so

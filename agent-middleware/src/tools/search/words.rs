@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{
-    ToolSpec,
-    search::{Bm25, words},
-};
+use agent_core::ToolSpec;
+use agent_retrieval::search::{Bm25, words};
 use serde_json::Value;
 
 /// Weight and length normalisation of the fields: name, hint, description, parameters.

@@ -2,12 +2,14 @@
 
 use agent_core::{
     Checkpoint, Result, RunRequest, Usage, async_trait,
-    embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
-    memory::{Memory, MemoryStore},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
 use agent_middleware::{Knowledge, LongTermMemory, memory::KnowledgeConfig};
+use agent_retrieval::{
+    embed::{EmbedRequest, EmbedResponse, Embedder, EmbedderInfo},
+    memory::{Memory, MemoryStore},
+};
 use agent_store::{HybridMemoryStore, InMemoryVectorStore};
 use agent_tools::retrieval::{Document, Retriever};
 use serde_json::json;

@@ -3,7 +3,6 @@
 use agent_core::{
     Checkpoint, Error, ErrorKind, Message, Middleware, Result, RunCx, RunRequest, async_trait,
     history::ReplaceReason,
-    memory::{ChatMessage, ChatMessageStore, ChatQuery, Memory, MemoryQuery, MemoryStore, ScoredMemory},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
@@ -11,6 +10,9 @@ use agent_middleware::{
     ChatHistory, LongTermMemory, PromptInjection,
     memory::{ChatHistoryConfig, KeepOfRun, LongTermMemoryConfig, MemoryScope},
     prompt_injection::{Sink, SinkWhen},
+};
+use agent_retrieval::memory::{
+    ChatMessage, ChatMessageStore, ChatQuery, Memory, MemoryQuery, MemoryStore, ScoredMemory,
 };
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use serde_json::{Map, Value, json};

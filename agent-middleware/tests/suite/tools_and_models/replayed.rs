@@ -2,11 +2,11 @@
 
 use agent_core::{
     Budget, Caps, ExitReason, MemoryJournal, RunRequest, Window,
-    memory::{ChatMessageStore, MemoryQuery, MemoryStore},
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::{Agent, AgentBuilder};
 use agent_middleware::{ChatHistory, Judge, LongTermMemory, ToolEmulator, ToolSearch, ToolSelector};
+use agent_retrieval::memory::{ChatMessageStore, MemoryQuery, MemoryStore};
 use agent_store::{InMemoryChatMessageStore, InMemoryMemoryStore};
 use serde_json::json;
 

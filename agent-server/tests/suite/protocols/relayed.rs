@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::{
     Worker,
-    core::dispatch::{ChunkRelay, MemoryRelay, QueueAdmin, Wanted},
+    dispatch::{ChunkRelay, MemoryRelay, QueueAdmin, Wanted},
     journal::MemoryJournal,
     store::MemoryQueue,
 };

@@ -9,7 +9,7 @@ use std::{
 use agent::{
     Agent, AgentBuilder, Error, ErrorKind, Result, Retry, RunEnd, RunHandle, RunRequest, SqliteJournal, Worker,
     async_trait,
-    core::dispatch::{
+    dispatch::{
         Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, QueueAdmin, RunAddress, Signal, Wanted,
     },
     journal::{Entry, Journal, JournalWriter, MemoryJournal},

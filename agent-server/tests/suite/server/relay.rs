@@ -7,10 +7,8 @@ use std::sync::{
 
 use agent::{
     Agent, AgentBuilder, AssistantMessage, Block, Model, ModelRequest, ModelResponse, Result, Worker, async_trait,
-    core::{
-        ModelInfo,
-        dispatch::{ChunkRelay, MemoryRelay, RelayBatch, RunAddress},
-    },
+    core::ModelInfo,
+    dispatch::{ChunkRelay, MemoryRelay, RelayBatch, RunAddress},
     journal::MemoryJournal,
     model::{Chunk, Collector},
     store::MemoryQueue,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent::{
     Agent, Error, ErrorKind, Result, async_trait,
-    core::dispatch::{Claim, Dispatch, Dispatched, Job, JobStatus, Queue, QueueAdmin, RunAddress, Signal, Wanted},
+    dispatch::{Claim, Dispatch, Dispatched, Job, JobStatus, Queue, QueueAdmin, RunAddress, Signal, Wanted},
     journal::{Journal, MemoryJournal},
     middleware::Delegation,
     run::Answer,

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::{
-    Result,
-    dispatch::{Claim, Claimed, JobStatusKind, Outcome, Schedule, Told},
-};
+use agent_core::Result;
+use agent_dispatch::{Claim, Claimed, JobStatusKind, Outcome, Schedule, Told};
 use tokio_postgres::{Client, Error, error::SqlState, types::Type};
 
 use super::{

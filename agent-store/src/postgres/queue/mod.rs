@@ -10,12 +10,10 @@ mod upkeep;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use agent_core::{
-    Answer, Result, async_trait,
-    dispatch::{
-        Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, QueueAdmin, QueuedJob, RunAddress,
-        Schedule, Signal, Told, Wanted,
-    },
+use agent_core::{Answer, Result, async_trait};
+use agent_dispatch::{
+    Claim, Claimed, Dispatch, Dispatched, Job, JobStatus, Outcome, Queue, QueueAdmin, QueuedJob, RunAddress, Schedule,
+    Signal, Told, Wanted,
 };
 
 pub use self::builder::PostgresQueueBuilder;
@@ -53,7 +51,8 @@ use ours;
 /// `psql -c 'select * from agent_queue.jobs'`.
 ///
 /// ```no_run
-/// use agent_core::{RunRequest, dispatch::{Dispatch, Job}};
+/// use agent_core::RunRequest;
+/// use agent_dispatch::{Dispatch, Job};
 /// use agent_store::PostgresQueue;
 ///
 /// # async fn example() -> Result<(), agent_core::Error> {

@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Display};
 
-use agent_core::{
-    Answer, Error, ErrorKind, Result, RunRequest,
-    dispatch::{Job, JobStatusKind},
-};
+use agent_core::{Answer, Error, ErrorKind, Result, RunRequest};
+use agent_dispatch::{Job, JobStatusKind};
 use tokio_postgres::Row;
 
 use crate::queue::record::Record;

@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{
-    Answer,
-    dispatch::{Dispatched, Job, JobStatus, RunAddress, Signal},
-};
+use agent_core::Answer;
+use agent_dispatch::{Dispatched, Job, JobStatus, RunAddress, Signal};
 use tokio_postgres::{Client, types::Type};
 
 use super::{ours, statements::Statements};

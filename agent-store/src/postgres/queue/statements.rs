@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use agent_core::dispatch::{RunAddress, Signal};
+use agent_dispatch::{RunAddress, Signal};
 use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, Error, Row, types::Type};
 
@@ -29,7 +29,7 @@ const LONGEST: u64 = 60_000;
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
 
 /// Newest format of jobs and schedules that this release reads, and the one that it writes. Raise it
-/// with a change of [`Job`](agent_core::dispatch::Job) or of what it contains that an older worker
+/// with a change of [`Job`](agent_dispatch::Job) or of what it contains that an older worker
 /// would reject or, worse, ignore.
 pub(super) const FORMAT: i32 = 1;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_core::dispatch::{JobStatusKind, QueuedJob, RunAddress, Schedule, Wanted};
+use agent_dispatch::{JobStatusKind, QueuedJob, RunAddress, Schedule, Wanted};
 use tokio_postgres::{Client, Error, types::Type};
 
 use super::{

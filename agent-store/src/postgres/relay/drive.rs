@@ -2,10 +2,8 @@
 
 use std::{collections::HashMap, fmt::Write, sync::Arc, time::Duration};
 
-use agent_core::{
-    Result,
-    dispatch::{ChunkRelay, RunAddress},
-};
+use agent_core::Result;
+use agent_dispatch::{ChunkRelay, RunAddress};
 use futures::{Stream, StreamExt};
 use tokio::{
     sync::mpsc,

@@ -6,10 +6,8 @@ mod wire;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use agent_core::{
-    Error, Result, async_trait,
-    dispatch::{ChunkRelay, MemoryRelay, RelayBatch, RunAddress},
-};
+use agent_core::{Error, Result, async_trait};
+use agent_dispatch::{ChunkRelay, MemoryRelay, RelayBatch, RunAddress};
 use futures::stream::BoxStream;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
@@ -37,7 +35,7 @@ const WAITING: usize = 4096;
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use agent_core::dispatch::ChunkRelay;
+/// use agent_dispatch::ChunkRelay;
 /// use agent_store::PostgresRelay;
 ///
 /// # async fn example() -> Result<(), agent_core::Error> {

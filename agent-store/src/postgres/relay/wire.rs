@@ -1,6 +1,6 @@
 //! Batches as payloads of notifications, which are limited in size.
 
-use agent_core::dispatch::RelayBatch;
+use agent_dispatch::RelayBatch;
 
 /// Maximum size of a payload in bytes; PostgreSQL's limit is 7,999.
 pub(super) const PAYLOAD: usize = 7_900;
@@ -59,7 +59,7 @@ impl Assembly {
 
 #[cfg(test)]
 mod tests {
-    use agent_core::dispatch::RelayItem;
+    use agent_dispatch::RelayItem;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Translation of filters to SQL.
 
-use agent_core::memory::{Comparison, Filter};
+use agent_retrieval::memory::{Comparison, Filter};
 use serde_json::Value;
 use tokio_postgres::types::Type;
 

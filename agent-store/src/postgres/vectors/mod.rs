@@ -8,8 +8,8 @@ mod words;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{
-    Error, Result, async_trait,
+use agent_core::{Error, Result, async_trait};
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Found, Record, VectorQuery, VectorSpace, VectorStore},
 };

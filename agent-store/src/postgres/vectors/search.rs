@@ -1,6 +1,6 @@
 //! Search statements.
 
-use agent_core::retrieval::{Found, Vector, VectorQuery};
+use agent_retrieval::retrieval::{Found, Vector, VectorQuery};
 use tokio_postgres::{Client, Error, types::Type};
 
 use super::{
@@ -14,7 +14,7 @@ use crate::postgres::query::Parameter;
 /// Minimum and maximum number of candidates of an index scan (`ef_search`).
 const PLACES: (usize, usize) = (100, 1_000);
 
-/// BM25 over the records of one collection, with the same constants as `agent_core::search::Bm25`.
+/// BM25 over the records of one collection, with the same constants as `agent_retrieval::search::Bm25`.
 const BY_WORDS: &str = "
 WITH hit AS (
     SELECT seq, length, word.lexeme, cardinality(word.positions) AS times

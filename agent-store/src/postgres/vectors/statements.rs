@@ -1,6 +1,6 @@
 //! SQL statements of the vector store.
 
-use agent_core::{
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Record, Vector, VectorSpace},
 };

@@ -1,9 +1,10 @@
-//! Lexemes for PostgreSQL's full-text index: the words of `agent_core::search`, instead of those of
+//! Lexemes for PostgreSQL's full-text index: the words of `agent_retrieval::search`, instead of those of
 //! its own parser.
 
 use std::collections::BTreeMap;
 
-use agent_core::{Error, Result, retrieval::Record, search::words};
+use agent_core::{Error, Result};
+use agent_retrieval::{retrieval::Record, search::words};
 
 /// Maximum size of an indexed word in bytes, well below the limit of the index. Longer words cannot
 /// be searched.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use agent_core::{
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Found, Record, Vector, VectorQuery, VectorSpace},
     search::words,

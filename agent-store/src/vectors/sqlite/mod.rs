@@ -5,8 +5,8 @@ mod nearest;
 
 use std::{fmt, path::Path};
 
-use agent_core::{
-    Result, async_trait,
+use agent_core::{Result, async_trait};
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Found, Record, VectorQuery, VectorSpace, VectorStore},
 };
@@ -27,7 +27,7 @@ const LAYOUT: Layout =
 /// is computed over all collections of the file.
 ///
 /// ```
-/// use agent_core::retrieval::{Record, Vector, VectorQuery, VectorStore};
+/// use agent_retrieval::retrieval::{Record, Vector, VectorQuery, VectorStore};
 /// use agent_store::SqliteVectorStore;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -5,9 +5,9 @@ use std::{process::Command, time::Duration};
 use agent_core::{
     Caps, Journal, RunIds, RunRequest,
     budget::{Amounts, Ledger},
-    dispatch::{Claim, Dispatch, Job, Outcome, Queue, QueueAdmin, Schedule},
     journal::{Entry, EntryBody, METADATA, RunStatus},
 };
+use agent_dispatch::{Claim, Dispatch, Job, Outcome, Queue, QueueAdmin, Schedule};
 use agent_store::{Erasure, Owner, QueueLimits};
 use serde_json::json;
 

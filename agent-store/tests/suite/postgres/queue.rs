@@ -2,10 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use agent_core::{
-    RunRequest,
-    dispatch::{Claim, Dispatch, Job, JobStatus, JobStatusKind, Outcome, Queue, QueueAdmin, Schedule, Wanted},
-};
+use agent_core::RunRequest;
+use agent_dispatch::{Claim, Dispatch, Job, JobStatus, JobStatusKind, Outcome, Queue, QueueAdmin, Schedule, Wanted};
 use agent_store::{MemoryQueue, PostgresQueue, QueueLimits};
 
 use super::{Place, block_on, stalling::Stalling};

@@ -1,6 +1,6 @@
 //! The relay between processes over PostgreSQL.
 
-use agent_core::dispatch::{ChunkRelay, RelayBatch, RelayItem, RunAddress};
+use agent_dispatch::{ChunkRelay, RelayBatch, RelayItem, RunAddress};
 use agent_store::PostgresRelay;
 use futures::StreamExt;
 

@@ -2,8 +2,8 @@
 
 use std::{io::Write, sync::Arc};
 
-use agent_core::{
-    ErrorKind,
+use agent_core::ErrorKind;
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Record, Vector, VectorQuery, VectorStore},
 };

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use agent_core::{Result, embed::Embedder, rank::Reranker};
+use agent_core::Result;
 use agent_llm::embed::HashedEmbedder;
+use agent_retrieval::{embed::Embedder, rank::Reranker};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_core::{
-    Result, async_trait,
+use agent_core::{Result, async_trait};
+use agent_retrieval::{
     memory::Filter,
     retrieval::{Found, Record, VectorQuery, VectorSpace, VectorStore},
 };

@@ -3,14 +3,12 @@
 #[cfg(feature = "sqlite")]
 use std::path::PathBuf;
 
-use agent_core::{Error, Result};
 #[cfg(feature = "sqlite")]
-use agent_core::{
-    async_trait,
-    memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory},
-};
+use agent_core::async_trait;
+use agent_core::{Error, Result};
 use agent_exec::ModelDefinition;
 use agent_middleware::{LongTermMemory, memory::LongTermMemoryConfig};
+use agent_retrieval::memory::{Memory, MemoryQuery, MemoryStore, ScoredMemory};
 #[cfg(feature = "sqlite")]
 use agent_store::SqliteMemoryStore;
 use agent_store::{HybridMemoryStore, InMemoryMemoryStore};
