@@ -24,6 +24,7 @@ mod drain;
 mod engine;
 mod executor;
 pub mod handoff;
+mod leaf;
 mod lifecycle;
 mod pending;
 mod prompts;

@@ -14,6 +14,8 @@ use agent_core::{
 use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
+use crate::leaf::WithLeaves;
+
 /// A run: a future of its end, a stream of its events, and (through [`handle`](Self::handle)) its
 /// controls.
 ///
@@ -40,7 +42,7 @@ use tokio_util::sync::CancellationToken;
 #[must_use = "a run does nothing unless it is awaited or read"]
 pub struct Run {
     handle: RunHandle,
-    future: BoxFuture<'static, Result<RunEnd>>,
+    future: WithLeaves<Result<RunEnd>>,
     /// Created when the first event is requested.
     events: Option<EventStream>,
     end: Option<Result<RunEnd>>,
@@ -57,7 +59,7 @@ pub struct RunHandle {
 
 impl Run {
     pub(crate) fn new(handle: RunHandle, future: BoxFuture<'static, Result<RunEnd>>) -> Self {
-        Self { handle, future, events: None, end: None }
+        Self { handle, future: WithLeaves::new(future), events: None, end: None }
     }
 
     /// Returns the controls of the run.
@@ -67,7 +69,7 @@ impl Run {
 
     fn drive(&mut self, cx: &mut Context<'_>) {
         if self.end.is_none()
-            && let Poll::Ready(end) = self.future.as_mut().poll(cx)
+            && let Poll::Ready(end) = Pin::new(&mut self.future).poll(cx)
         {
             self.end = Some(end);
         }
@@ -123,7 +125,7 @@ impl Future for Run {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.end.take() {
             Some(end) => Poll::Ready(end),
-            None => self.future.as_mut().poll(cx),
+            None => Pin::new(&mut self.future).poll(cx),
         }
     }
 }

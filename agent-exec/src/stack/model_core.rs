@@ -16,7 +16,7 @@ use tokio::{
 use tower::Service;
 
 use super::guard::caught;
-use crate::engine::Opened;
+use crate::{engine::Opened, leaf::Leaf};
 
 /// Innermost service of the model's stack.
 #[derive(Clone)]
@@ -44,7 +44,9 @@ impl ModelCore {
                 is_new = true;
                 let reserved = cx.engine().reserve_model_call(&mut request).await?;
                 request.cx = request.cx.engine().in_hook(Hook::Model, 0);
-                let mut answered = caught("the model", self.0.call(request)).await;
+                let is_streamed = request.stream;
+                let call = boxed(|| self.0.clone().call_alone(request));
+                let mut answered = if is_streamed { Leaf::new(call).await } else { call.await };
                 if let Ok(response) = &mut answered {
                     cx.engine().complete_usage(reserved.as_ref(), response);
                 }
@@ -87,6 +89,10 @@ impl Service<ModelRequest> for ModelCore {
 }
 
 impl Innermost {
+    async fn call_alone(self: Arc<Self>, request: ModelRequest) -> Result<ModelResponse> {
+        caught("the model", self.call(request)).await
+    }
+
     /// Makes the call; fails it if a chunk of its stream is late.
     fn call(&self, mut request: ModelRequest) -> BoxFuture<'_, Result<ModelResponse>> {
         if let Some(chosen) = request.take_chosen_model() {

@@ -39,6 +39,7 @@ mod state;
 mod stop_anywhere;
 mod stop_requests;
 mod stopped;
+mod streamed_calls;
 mod structured;
 mod sub_agents;
 mod tools;
