@@ -207,7 +207,10 @@ pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Res
 }
 
 /// Loads a file with the options of the command line, and returns the files that it consists of.
-fn of_file(file: &Path, global: &Global) -> Result<(config::Loaded, Watched)> {
+///
+/// # Errors
+/// As [`Watched::open`].
+pub(crate) fn of_file(file: &Path, global: &Global) -> Result<(config::Loaded, Watched)> {
     let (loaded, files) = Watched::open(loader(global), file)?;
     let tell = |text: &str| eprintln!("{}", Paint::stderr().dim(&plain(text)));
     let differences = loaded.differences();

@@ -65,7 +65,7 @@ enum State<T> {
 /// A leaf that has been polled.
 struct Slot<T> {
     call: Mutex<Call<T>>,
-    /// Waker of whoever waits for the result.
+    /// Waker of the task that waits for the result.
     chain: AtomicWaker,
     is_queued: AtomicBool,
     leaves: Weak<Woken>,
@@ -87,7 +87,7 @@ trait Resume: Send + Sync {
     /// Polls the leaf.
     fn resume(&self);
 
-    /// Wakes whoever waits for the leaf, who polls it from now on.
+    /// Wakes the task that waits for the leaf, which polls it from now on.
     fn give_up(&self);
 }
 

@@ -180,11 +180,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 At a terminal, what is not said is asked.
 
 Examples:
-  agent new librarian --model offline:any --system 'You answer from files.'")]
+  agent new librarian --model offline:any --system 'You answer from files.'
+  agent new --from librarian.yaml clerk")]
 pub(crate) struct New {
     /// Name the agent, and its file `NAME.yaml`
-    #[arg(value_name = "NAME")]
-    pub(crate) agent: String,
+    #[arg(value_name = "NAME", required_unless_present = "from")]
+    pub(crate) agent: Option<String>,
+    /// Write all that this file says, such as one of NexAU, into one file beside it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long)]
     pub(crate) force: bool,

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, BufRead, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use agent::{Error, Result, llm::Providers};
@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Global, New},
+    load,
     output::{End, cannot, plain, print, print_json},
 };
 
@@ -33,14 +34,34 @@ fn template(name: &str, model: &str, system: &str) -> String {
 
 /// Writes a file for a new agent.
 pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
-    let name = &wanted.agent;
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
-        return Err(Error::config(format!("'{name}' is no name: letters, digits, '-' and '_' make one")));
-    }
-    let file = PathBuf::from(format!("{name}.yaml"));
+    let (file, text) = match &wanted.from {
+        Some(from) => joined(from, wanted.agent.as_deref(), global)?,
+        None => {
+            let name = wanted.agent.as_deref().unwrap_or_default();
+            (file_of(name)?, filled(name, global)?)
+        }
+    };
     if file.exists() && !wanted.force {
         return Err(Error::config(format!("{} is there already: --force replaces it", file.display())));
     }
+    fs::write(&file, text).map_err(|e| cannot(file.display(), e))?;
+    if global.json {
+        print_json(&json!({"file": file}))?;
+    } else {
+        print(&format!("{}\n", file.display()))?;
+    }
+    Ok(End::Finished)
+}
+
+fn file_of(name: &str) -> Result<PathBuf> {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+        return Err(Error::config(format!("'{name}' is no name: letters, digits, '-' and '_' make one")));
+    }
+    Ok(PathBuf::from(format!("{name}.yaml")))
+}
+
+/// Returns the text of the template, with the values of the options or the terminal.
+fn filled(name: &str, global: &Global) -> Result<String> {
     let model = said(global.model.as_deref(), "model", "offline:any")?;
     if let Some((provider, _)) = model.split_once(':').filter(|(_, model)| !model.is_empty()) {
         known(provider)?;
@@ -50,13 +71,18 @@ pub(crate) fn new(wanted: &New, global: &Global) -> Result<End> {
         )));
     }
     let system = said(global.system.as_deref(), "instructions", "You are a helpful assistant.")?;
-    fs::write(&file, template(name, &model, &system)).map_err(|e| cannot(file.display(), e))?;
-    if global.json {
-        print_json(&json!({"file": file}))?;
-    } else {
-        print(&format!("{}\n", file.display()))?;
-    }
-    Ok(End::Finished)
+    Ok(template(name, &model, &system))
+}
+
+/// Returns the file and the text that hold all that the file `from` says. Its paths stay as they
+/// are, so the new file is in the same directory.
+fn joined(from: &Path, name: Option<&str>, global: &Global) -> Result<(PathBuf, String)> {
+    let loaded = load::of_file(from, global)?.0;
+    let name = name.unwrap_or(&loaded.definition().name);
+    let file = from.with_file_name(file_of(name)?);
+    let text =
+        format!("# The agent of {}, with its sub-agents and what it extends.\n{}", from.display(), loaded.to_yaml()?);
+    Ok((file, text))
 }
 
 /// A key may be set later; a provider that there is not never comes.

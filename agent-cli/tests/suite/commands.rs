@@ -416,6 +416,23 @@ fn models_completions_the_manual_and_a_new_file_need_no_store_and_no_key() {
 }
 
 #[test]
+fn a_file_of_nexau_is_written_as_one_of_ours_that_says_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let say = |args: &[&str]| end(agent(dir.path()).env("OPENAI_API_KEY", "k"), args);
+    let nexau = "type: agent\nname: clerk\nsystem_prompt: You count.\nmax_iterations: 7\n\
+                 llm_config: {model: gpt-5, temperature: 0.5}\n";
+    fs::write(dir.path().join("nexau.yaml"), nexau).unwrap();
+    let (code, out, err) = say(&["new", "--from", "nexau.yaml"]);
+    assert_eq!((code, out.as_str()), (0, "clerk.yaml\n"), "{err}");
+    let written = fs::read_to_string(dir.path().join("clerk.yaml")).unwrap();
+    assert!(written.contains("You count.") && !written.contains("llm_config"), "{written}");
+    let (code, said, err) = say(&["doctor", "clerk.yaml"]);
+    assert!(said.contains("agent 'clerk', read from clerk.yaml") && !said.contains("NexAU"), "{code} {said} {err}");
+    assert_eq!(say(&["new", "--from", "nexau.yaml"]).0, 2, "a file that is there is not replaced");
+    assert_eq!(say(&["new", "--from", "nexau.yaml", "teller"]).1, "teller.yaml\n");
+}
+
+#[test]
 fn the_doctor_says_what_is_set_and_never_a_key() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = agent(dir.path());

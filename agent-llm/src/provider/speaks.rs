@@ -82,6 +82,10 @@ impl Spoken for WireSupport {
     fn chosen<'a>(name: &'a str, wanted: &Wanted, provider: &Provider) -> Result<(&'a str, Wire)> {
         let said = name.rsplit_once('@').and_then(|(model, wire)| Some((model, wire.parse::<Wire>().ok()?)));
         let (model, said) = said.map_or((name, None), |(model, wire)| (model, Some(wire)));
+        if let Some((written, meant)) = model.rsplit_once('@').and_then(|(_, word)| Some((word, Wire::nearest(word)?)))
+        {
+            return Err(Error::config(format!("there is no wire '{written}': did you mean '{meant}'?")));
+        }
         let wire = wanted.wire.or(said).or(provider.wires.first().copied());
         let Some(wire) = wire.filter(|wire| provider.wires.contains(wire)) else {
             let wires: Vec<_> = provider.wires.iter().map(|wire| wire.as_str()).collect();

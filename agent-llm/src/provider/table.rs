@@ -143,13 +143,15 @@ impl Providers {
     ///
     /// # Errors
     /// [`Config`](agent_core::ErrorKind::Config) if it is unknown; the error suggests similar
-    /// names, and lists all.
+    /// names, or lists all if none is similar.
     pub fn find(&self, name: &str) -> Result<&Provider> {
         self.get(name).ok_or_else(|| {
             let names: Vec<_> = self.0.iter().map(|provider| provider.name.as_str()).collect();
             let near: Vec<_> = names.iter().copied().filter(|known| is_near(known, name)).collect();
-            let near = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
-            Error::config(format!("there is no provider '{name}': {near}There are {}", names.join(", ")))
+            Error::config(match near.is_empty() {
+                true => format!("there is no provider '{name}': there are {}", names.join(", ")),
+                false => format!("there is no provider '{name}': did you mean {}?", near.join(" or ")),
+            })
         })
     }
 
@@ -235,7 +237,7 @@ fn is_near(known: &str, name: &str) -> bool {
 }
 
 /// Returns the Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
+pub(super) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

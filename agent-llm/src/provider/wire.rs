@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Provider, way::Way};
+use super::{Provider, table::distance, way::Way};
 
 /// Wire protocol of requests and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,6 +83,17 @@ impl Way for Wire {
 
     fn lacks_version(self) -> bool {
         self == Self::Generate
+    }
+}
+
+impl Wire {
+    /// Returns the wire whose misspelt name `word` probably is. Versions of models, such as
+    /// `20250929`, are not near to any.
+    pub(super) fn nearest(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .filter(|wire| word.len() > 2 && distance(wire.as_str(), word) <= 2)
+            .min_by_key(|wire| distance(wire.as_str(), word))
     }
 }
 

@@ -91,6 +91,21 @@ fn a_provider_that_does_not_hang_together_is_refused_with_all_that_is_wrong() {
 }
 
 #[test]
+fn a_misspelt_wire_is_not_taken_for_a_part_of_the_models_name() {
+    let built =
+        |name: &str| agent_llm::model(name).api_key("k").build().map(|_| ()).map_err(|e| e.message().to_owned());
+    let refused = built("openai:gpt-5@chatt").expect_err("there is none");
+    assert!(refused.contains("there is no wire 'chatt': did you mean 'chat'?"), "{refused}");
+    for name in
+        ["openai:gpt-5@chat", "openai:ft-gpt@20250929", "anthropic:claude-sonnet-4@20250929", "openai:@cf/meta/llama"]
+    {
+        assert_eq!(built(name), Ok(()), "{name}");
+    }
+    let refused = built("opnai:gpt-5").expect_err("there is none");
+    assert!(refused.ends_with("there is no provider 'opnai': did you mean openai?"), "{refused}");
+}
+
+#[test]
 fn a_file_is_read_and_its_name_said_where_it_is_wrong() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("providers.json");

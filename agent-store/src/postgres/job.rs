@@ -221,6 +221,8 @@ fn small(size: usize) -> i32 {
 
 /// Another writer has the lease, or the session is being deleted.
 fn held(session: &str, agent: &str) -> Error {
-    let message = format!("agent '{agent}' already runs in session '{session}', or the session is being deleted");
+    let message = format!(
+        "agent '{agent}' already runs in session '{session}', or the session is being deleted; if its process has died, the session is free when its lease ends"
+    );
     Error::new(ErrorKind::Busy, message)
 }

@@ -55,9 +55,17 @@ impl Tables<'_> {
             ":session": session, ":agent": agent, ":holder": self.holder, ":expires": self.expires.cast_signed(),
         })?;
         Ok(match taken {
-            0 => Err(held(session, agent)),
+            0 => Err(held(session, agent, self.lease_left(session, agent)?)),
             _ => Ok(self.connection.last_insert_rowid()),
         })
+    }
+
+    /// Milliseconds after which the lease of a session and an agent expires unless it is renewed.
+    fn lease_left(&self, session: &str, agent: &str) -> rusqlite::Result<u64> {
+        let mut expires =
+            self.connection.prepare_cached("SELECT expires FROM lease WHERE session = ?1 AND agent = ?2")?;
+        let expires: i64 = expires.query_row((session, agent), |row| row.get(0))?;
+        Ok(expires.cast_unsigned().saturating_sub(self.now))
     }
 
     /// Renews a lease. Returns `false` if another holder has it by now.
@@ -197,6 +205,10 @@ impl Tables<'_> {
 }
 
 /// Another writer has the lease.
-fn held(session: &str, agent: &str) -> Error {
-    Error::new(ErrorKind::Busy, format!("agent '{agent}' already runs in session '{session}'"))
+fn held(session: &str, agent: &str, left_ms: u64) -> Error {
+    let left = left_ms.div_ceil(1000);
+    let message = format!(
+        "agent '{agent}' already runs in session '{session}'; if its process has died, the session is free in {left} s"
+    );
+    Error::new(ErrorKind::Busy, message)
 }

@@ -48,10 +48,11 @@ impl Connection {
         let calls = Arc::<Calls>::default();
         let handler = Handler { settings: settings.clone(), calls: calls.clone(), news: news.clone() };
         let (stop, name, limit) = (CancellationToken::new(), settings.name.clone(), settings.message_limit());
-        let mut says_who_asks = false;
+        let (mut says_who_asks, mut last_words) = (false, None);
         let service = match &settings.endpoint.0 {
             Kind::Stdio(stdio) => {
                 let (process, streams) = Process::start(&name, stdio)?;
+                last_words = Some(process.last_words());
                 let lines = Lines::new(name, streams, limit).of(process);
                 serve_client_with_ct(handler, lines, stop.clone()).await
             }
@@ -81,7 +82,16 @@ impl Connection {
                 }
             }
         };
-        let service = service.map_err(|e| failure::of_connection(settings, &e))?;
+        let service = match service {
+            Ok(service) => service,
+            Err(e) => {
+                let last_words = match last_words {
+                    Some(last_words) => last_words.read().await,
+                    None => None,
+                };
+                return Err(failure::of_connection(settings, &e, last_words));
+            }
+        };
         let (peer, gone) = (service.peer().clone(), CancellationToken::new());
         let ended = gone.clone().drop_guard();
         tokio::spawn(async move {

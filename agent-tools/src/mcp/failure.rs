@@ -34,15 +34,17 @@ pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
     failed.with_context("server", &**name)
 }
 
-/// Converts the error of a connection attempt.
-pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError) -> Error {
-    let message = match error {
-        ClientInitializeError::ConnectionClosed(_) => "the server went away before it said hello".to_owned(),
-        ClientInitializeError::JsonRpcError(said) => format!("the server refused: {}", short(&said.message)),
+/// Converts the error of a connection attempt. A program that ended often says why in the last
+/// lines of its standard error.
+pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError, last_words: Option<String>) -> Error {
+    let message = match (error, last_words) {
+        (ClientInitializeError::JsonRpcError(said), _) => format!("the server refused: {}", short(&said.message)),
         _ if wants_to_know_who_asks(error) => {
             "the server wants to know who asks: set OAuth, a bearer token or another header".to_owned()
         }
-        other => hidden(settings, other),
+        (_, Some(last_words)) => format!("the program ended; it wrote last: {last_words}"),
+        (ClientInitializeError::ConnectionClosed(_), None) => "the connection was closed before an answer".to_owned(),
+        (other, None) => hidden(settings, other),
     };
     Error::new(ErrorKind::Transport, message).with_retry(Retry::Temporary(None))
 }

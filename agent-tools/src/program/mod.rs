@@ -1,5 +1,6 @@
 //! Programs that serve over their standard input and output.
 
+mod last_words;
 mod process;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
@@ -7,7 +8,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 use agent_core::{Error, Result, tool::Secret};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) use self::process::Process;
+pub(crate) use self::{last_words::LastWords, process::Process};
 
 /// Output stream of a program or a server.
 // Public if the feature `mcp` re-exports it.

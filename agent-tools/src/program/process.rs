@@ -10,7 +10,7 @@ use tokio::{
     process::{Child, ChildStderr, Command},
 };
 
-use super::{Reader, Stdio, Writer};
+use super::{LastWords, Reader, Stdio, Writer};
 
 /// Variables of this process's environment that a program inherits. None of them is a secret.
 const PASSED: &[&str] = &["PATH", "HOME", "LANG", "LOGNAME", "SHELL", "TERM", "TMPDIR", "USER"];
@@ -36,6 +36,8 @@ pub(crate) struct Process {
     child: Child,
     /// Process group id.
     group: Option<u32>,
+    #[cfg(feature = "mcp")]
+    last_words: LastWords,
 }
 
 impl Process {
@@ -58,11 +60,25 @@ impl Process {
             Error::new(ErrorKind::Transport, message).with_source(e)
         })?;
         let (output, input) = child.stdout.take().zip(child.stdin.take()).expect("both are piped");
+        let last_words = LastWords::default();
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(log(server.clone(), stderr));
+            let secrets = stdio.env.values().map(|value| value.expose().to_owned()).collect();
+            tokio::spawn(log(server.clone(), stderr, secrets, last_words.clone()));
         }
         let group = child.id();
-        Ok((Self { child, group }, (Box::new(output), Box::new(input))))
+        let process = Self {
+            child,
+            group,
+            #[cfg(feature = "mcp")]
+            last_words,
+        };
+        Ok((process, (Box::new(output), Box::new(input))))
+    }
+
+    /// Returns what the program last wrote to its standard error.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn last_words(&self) -> LastWords {
+        self.last_words.clone()
     }
 
     /// Returns true while the program runs.
@@ -110,14 +126,18 @@ impl Drop for Process {
     }
 }
 
-/// Logs the standard error of a program.
-async fn log(server: Arc<str>, stderr: ChildStderr) {
+/// Logs the standard error of a program, and keeps its last lines without the `secrets`.
+async fn log(server: Arc<str>, stderr: ChildStderr, secrets: Vec<String>, last_words: LastWords) {
+    let _ended = last_words.until_dropped();
     let (mut reader, mut line) = (BufReader::new(stderr), Vec::new());
     loop {
         line.clear();
         match (&mut reader).take(LOGGED).read_until(b'\n', &mut line).await {
             Ok(read) if read > 0 => {
-                tracing::debug!(server = &*server, "{}", String::from_utf8_lossy(&line).trim_end());
+                let text = String::from_utf8_lossy(&line);
+                tracing::debug!(server = &*server, "{}", text.trim_end());
+                let secrets = secrets.iter().filter(|secret| !secret.is_empty());
+                last_words.add(&secrets.fold(text.trim().to_owned(), |text, secret| text.replace(secret, "...")));
             }
             _ => return,
         }

@@ -60,6 +60,17 @@ async fn a_program_that_is_not_there_is_left_out_with_the_reason() {
     assert!(error.message().contains("no-such-program-at-all"), "{error}");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_that_ends_at_once_is_reported_with_its_last_lines_and_without_its_keys() {
+    let script = "echo starting >&2; echo \"cannot read config.json for $KEY\" >&2; exit 3";
+    let program = Stdio::new("sh").args(["-c", script]).env("KEY", "k-0123456789");
+    let client = Client::builder("ends", program).required().build().expect("builds");
+    let told = client.warm_up().await.expect_err("it ended").message().to_owned();
+    assert!(told.contains("it wrote last: starting | cannot read config.json for ..."), "{told}");
+    assert!(!told.contains("k-0123456789") && !told.contains("Broken pipe"), "{told}");
+}
+
 #[tokio::test]
 async fn a_program_gets_no_variable_that_was_not_named() {
     let passed = ["PATH", "HOME", "LANG", "LOGNAME", "SHELL", "TERM", "TMPDIR", "USER"];

@@ -113,7 +113,10 @@ impl<'a> Checker<'a> {
                 (Some(property), _) => self.node(&mut entry.node, property),
                 (None, Some(Value::Bool(false))) => {
                     let mut problem = Problem::new(entry.place.clone(), format!("unknown key '{}'", entry.key));
-                    if let Some(advice) = near::advice(&entry.key, &known, "keys") {
+                    if entry.key == "permission" && known.contains(&"change") {
+                        problem = problem
+                            .help("the permission of a tool is below 'change': change: {TOOL: {permission: ask}}");
+                    } else if let Some(advice) = near::advice(&entry.key, &known, "keys") {
                         problem = problem.help(advice);
                     }
                     meant.extend(near::nearest(&entry.key, &known));

@@ -82,7 +82,11 @@ fn tab_from(source: &Arc<Source>, line: usize) -> Option<Place> {
 fn plain(message: &str) -> String {
     let message = message.trim().trim_start_matches("error: ");
     let end = message.find(" at line ").or_else(|| message.find(" --> ")).unwrap_or(message.len());
-    message[..end].trim().to_owned()
+    let message = message[..end].trim();
+    match message.strip_prefix("duplicate mapping key: ") {
+        Some(key) => format!("the key '{}' is written twice", key.split(", set ").next().unwrap_or(key)),
+        None => message.to_owned(),
+    }
 }
 
 fn in_yaml(source: &Arc<Source>, at: serde_saphyr::Location) -> Place {

@@ -8,6 +8,14 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use super::{loader, read, wrong};
 
 #[test]
+fn what_is_wrong_is_said_in_words_of_the_file() {
+    let told = wrong("name: a\nname: b\nmodel: quick\n");
+    assert!(told.contains("agent:2:1: the key 'name' is written twice") && !told.contains("Policy"), "{told}");
+    let told = wrong("name: a\nmodel: quick\ntools:\n  - shell: {permission: ask}\n");
+    assert!(told.contains("unknown key 'permission'") && told.contains("below 'change'"), "{told}");
+}
+
+#[test]
 fn all_problems_are_told_at_once_each_with_its_place_and_what_to_do() {
     let text = "\
 name: clerk
