@@ -57,5 +57,5 @@ pub use self::{
     start::check_answer,
     texts::Texts,
     typed::TypedAgent,
-    worker::{Worker, WorkerBuilder},
+    worker::{Worker, WorkerBuilder, WorkerHooks},
 };

@@ -66,7 +66,7 @@ pub use agent_core::{budget, engine, error, event, history, journal, message, mo
 pub use agent_dispatch as dispatch;
 pub use agent_exec::{
     Agent, AgentBuilder, AgentDefinition, Drain, Registry, RequiredVariables, Run, RunHandle, SessionId, TypedAgent,
-    Worker, WorkerBuilder,
+    Worker, WorkerBuilder, WorkerHooks,
     handoff::{Handoff, Handoffs},
     shutdown_signal,
 };

@@ -5,7 +5,10 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use agent_core::{Error, Result, RunRequest, model::Backoff, run::new_id};
 use agent_dispatch::{ChunkRelay, Claim, Job, Queue};
 
-use super::{Inner, Shape, Worker};
+use super::{
+    Inner, Shape, Worker,
+    hooks::{NoHooks, WorkerHooks},
+};
 use crate::Agent;
 
 /// Builder of a [`Worker`].
@@ -21,6 +24,7 @@ pub struct WorkerBuilder {
     backoff: Backoff,
     shape: Shape,
     relay: Option<Arc<dyn ChunkRelay>>,
+    hooks: Arc<dyn WorkerHooks>,
 }
 
 impl WorkerBuilder {
@@ -39,6 +43,7 @@ impl WorkerBuilder {
             backoff: Backoff::new(),
             shape: Arc::new(|_, request| Ok(request)),
             relay: None,
+            hooks: Arc::new(NoHooks),
         }
     }
 
@@ -107,6 +112,13 @@ impl WorkerBuilder {
         self
     }
 
+    /// Sets hooks of the process around the worker: they choose the agent of each job, and observe
+    /// its run. Default: none.
+    pub fn hooks(mut self, hooks: Arc<dyn WorkerHooks>) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
     /// Builds the worker.
     ///
     /// # Errors
@@ -143,6 +155,7 @@ impl WorkerBuilder {
             backoff: self.backoff,
             shape: self.shape,
             relay: self.relay,
+            hooks: self.hooks,
         })))
     }
 }

@@ -22,14 +22,14 @@ pub(super) struct End<'a> {
 }
 
 impl End<'_> {
-    pub(super) fn outcome(&self, end: Result<RunEnd>) -> Outcome {
+    pub(super) fn outcome(&self, end: &Result<RunEnd>) -> Outcome {
         match end {
             Ok(RunEnd::Finished(_)) => Outcome::Done,
-            Ok(RunEnd::Interrupted(stands)) => rests(&stands, self.note.clone()),
+            Ok(RunEnd::Interrupted(stands)) => rests(stands, self.note.clone()),
             Ok(_) if self.drains => Outcome::Later { after: Duration::ZERO, error: None },
             Ok(RunEnd::Paused(_)) => Outcome::AtRest { after: None, note: None },
             Ok(_) => Outcome::Done,
-            Err(e) => self.failed(&e),
+            Err(e) => self.failed(e),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Lifecycle of one job, from its claim to its release.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
-use agent_core::{Result, RunEnd};
-use agent_dispatch::{Claimed, Outcome};
+use agent_core::{Event, EventStream, Result, RunEnd};
+use agent_dispatch::{Claimed, Job, Outcome};
+use futures::StreamExt;
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -12,10 +13,11 @@ use tokio::{
 use super::{
     begin::{self, JobStart},
     ends::End,
+    hooks::WorkerHooks,
     relay::relay_events,
     shift::{JobGuard, WorkerState},
 };
-use crate::Run;
+use crate::{Run, stack::caught};
 
 /// Delay before a failed release is retried.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -50,37 +52,73 @@ async fn run(shift: &WorkerState, claimed: &Claimed) -> (Outcome, Vec<u64>) {
         let error = format!("it was tried {} times; the last time: {error}", claimed.failures);
         return (Outcome::Dead { error }, Vec::new());
     }
-    let mut note = None;
+    let (job, hooks, mut note) = (&claimed.job, &shift.worker.hooks, None);
     let attempt: Result<_> = async {
-        let agent = shift.worker.agent(&claimed.job.at.agent)?;
+        let agent = hooks.agent(job, shift.worker.agent(&job.at.agent)?).await?;
         shift.listen().await; // the start depends on pending signals
-        let request = match JobStart::of(agent, claimed, shift.is_cancelled(receipt)).await? {
+        let request = match JobStart::of(&agent, claimed, shift.is_cancelled(receipt)).await? {
             JobStart::Run(request, refused) => {
                 note = refused;
-                (shift.worker.shape)(&claimed.job, *request)?.driven_by(shift.worker.claim.worker.as_str())
+                let request = hooks.request(job, &agent, (shift.worker.shape)(job, *request)?)?;
+                request.driven_by(shift.worker.claim.worker.as_str())
             }
             JobStart::Ends(outcome) => return Ok(Err(outcome)),
         };
         let run = agent.start(request);
         let _present = shift.drain.enter(run.handle())?;
         let mut publishing = publish(shift, claimed, &run);
+        hooks.run_started(job, &run.handle());
         shift.has_begun(receipt, run.handle());
-        let end: Result<RunEnd> = run.await;
+        let end = caught("the run", attempt(&**hooks, job, run)).await;
         let _ = timeout(FLUSH, publishing.join_next()).await;
         Ok(Ok(end?))
     }
     .await;
+    let end = Arc::new(match attempt {
+        Ok(Err(outcome)) => return (outcome, Vec::new()),
+        Ok(Ok(end)) => Ok(end),
+        Err(e) => Err(e),
+    });
+    hooks.run_ended(job, end.clone()).await;
     let drains = shift.drain.is_draining() && !shift.was_told(receipt);
-    let end = End { backoff, failures: claimed.failures, drains, note };
-    match attempt {
-        Ok(Ok(ended)) => (end.outcome(Ok(ended)), shift.heard(receipt)),
-        Ok(Err(outcome)) => (outcome, Vec::new()),
+    let outcome = End { backoff, failures: claimed.failures, drains, note }.outcome(&end);
+    match &*end {
+        Ok(_) => (outcome, shift.heard(receipt)),
         Err(e) => {
-            let (run, session) = (&claimed.job.at.run, &claimed.job.at.session);
+            let (run, session) = (&job.at.run, &job.at.session);
             tracing::warn!(%run, %session, error = %e, "a run failed");
-            (end.outcome(Err(e)), Vec::new())
+            (outcome, Vec::new())
         }
     }
+}
+
+/// Drives a run to its end.
+async fn attempt(hooks: &dyn WorkerHooks, job: &Job, run: Run) -> Result<RunEnd> {
+    let (mut first, mut run) = (run.handle().events(), pin!(run));
+    tokio::select! {
+        biased;
+        Some(event) = durable(&mut first) => {
+            hooks.run_begun(job, &event).await;
+            drop(first);
+            run.await
+        }
+        end = &mut run => {
+            if let Some(event) = durable(&mut first).await {
+                hooks.run_begun(job, &event).await;
+            }
+            end
+        }
+    }
+}
+
+/// Returns the first durable event: transient events before it have no position in the session yet.
+async fn durable(events: &mut EventStream) -> Option<Event> {
+    while let Some(event) = events.next().await {
+        if event.position.after == 0 {
+            return Some(event);
+        }
+    }
+    None
 }
 
 /// Publishes the events of a run to viewers in other processes, until the run ends or the task set

@@ -3,6 +3,7 @@
 mod begin;
 mod builder;
 mod ends;
+mod hooks;
 mod life;
 mod relay;
 mod shift;
@@ -18,8 +19,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::builder::WorkerBuilder;
 use self::shift::{WorkerState, keep};
+pub use self::{builder::WorkerBuilder, hooks::WorkerHooks};
 use crate::{Agent, Drained};
 
 /// Time that finished runs have to release their jobs when the worker shuts down.
@@ -80,6 +81,7 @@ struct Inner {
     backoff: Backoff,
     shape: Shape,
     relay: Option<Arc<dyn ChunkRelay>>,
+    hooks: Arc<dyn WorkerHooks>,
 }
 
 impl Worker {
