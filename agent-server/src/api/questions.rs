@@ -99,9 +99,9 @@ async fn answer(
         return Err(ApiError::invalid(format!("'answers' has more than {MOST}: send them in several requests")));
     }
     let run = app.run(&caller, &run, of.session.as_deref()).await?;
-    let open = match run.handle() {
-        Some(_) => Vec::new(),
-        None => run.checkpoint().await?.map(|open| open.questions).unwrap_or_default(),
+    let open = match run.is_live() {
+        true => Vec::new(),
+        false => run.checkpoint().await?.map(|open| open.questions).unwrap_or_default(),
     };
     let mut answers = Vec::new();
     for one in &given.answers {

@@ -14,9 +14,9 @@ use crate::{clock::now, files::Files};
 /// with the same fingerprint.
 const FORMER: usize = 8;
 
-/// Agents by name, each with its versions, newest last.
-#[derive(Debug)]
-pub(super) struct Agents(RwLock<BTreeMap<String, VecDeque<Version>>>);
+/// Agents by name, each with its versions, newest last. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Agents(Arc<RwLock<BTreeMap<String, VecDeque<Version>>>>);
 
 #[derive(Debug)]
 struct Version {
@@ -29,7 +29,7 @@ impl Agents {
     pub(super) fn new(agents: Vec<Served>) -> Self {
         let since = now();
         let first = |served: Served| (served.name().to_owned(), VecDeque::from([Version { served, since }]));
-        Self(RwLock::new(agents.into_iter().map(first).collect()))
+        Self(Arc::new(RwLock::new(agents.into_iter().map(first).collect())))
     }
 
     pub(super) fn names(&self) -> Vec<String> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use agent::{
-    Caps, ModelParams, Result, RunRequest,
+    Caps, Error, ModelParams, Result, RunRequest,
     dispatch::Job,
     journal::{Journal, SessionIndex},
     run::ToolChoices,
@@ -74,6 +74,34 @@ impl StartOptions {
         Self { caps: request.caps, params: request.params.clone(), tools, allowances, state }
     }
 
+    /// Returns the options that a job contains.
+    pub(super) fn of_job(job: &Job) -> Self {
+        Self::deserialize(&job.extra).unwrap_or_default()
+    }
+
+    /// Encodes the options for a job.
+    ///
+    /// # Errors
+    /// An error if they cannot be encoded as JSON.
+    pub(super) fn to_extra(&self) -> Result<Value> {
+        serde_json::to_value(self).map_err(|e| Error::config(e.to_string()))
+    }
+
+    /// Returns the options of a request that resumes a run, completed by those of the run's first
+    /// request. The limits are always those of the first request.
+    pub(super) fn since(mut self, first: Self) -> Self {
+        self.caps = first.caps.or(self.caps);
+        self.params = self.params.or(first.params);
+        self.allowances = if first.allowances.is_empty() { self.allowances } else { first.allowances };
+        self.tools = if self.tools.is_empty() { first.tools } else { self.tools };
+        self
+    }
+
+    /// Returns the spending allowances.
+    pub(super) fn allowances(&self) -> &[Allowance] {
+        &self.allowances
+    }
+
     /// True if there are options that must apply when the run resumes.
     pub(super) fn is_lasting(&self) -> bool {
         self.caps.is_some() || self.params.is_some() || !self.tools.is_empty() || !self.allowances.is_empty()
@@ -104,29 +132,21 @@ impl StartOptions {
 }
 
 impl PersistedRequest {
-    /// Creates the record of a request that starts or resumes a run.
-    pub(super) fn new(agent: impl Into<Arc<str>>, request: &RunRequest) -> Self {
-        Self { agent: agent.into(), asked: now(), brought: StartOptions::of(request), queued: None, over: None }
+    /// Creates the record of a job; it contains the job of a queued run.
+    pub(super) fn of_job(job: &Job, is_queued: bool) -> Self {
+        let queued = is_queued.then(|| Box::new(job.clone()));
+        Self { agent: job.at.agent.clone(), asked: now(), brought: StartOptions::of_job(job), queued, over: None }
     }
 
-    /// Creates the record if there are options that must apply when the run resumes.
-    pub(super) fn lasting(agent: impl Into<Arc<str>>, request: &RunRequest) -> Option<Self> {
-        Some(Self::new(agent, request)).filter(|kept| kept.brought.is_lasting())
-    }
-
-    /// Adds the job, so that the run can be started later.
+    /// Returns the job of a queued run.
     ///
     /// # Errors
-    /// An error if the request is not serializable: it has handles or tools that live in this
-    /// process.
-    pub(super) fn queued(mut self, request: &RunRequest) -> Result<Self> {
-        let mut data = request.clone();
-        if data.resources.get::<Specs>().is_ok() {
-            data.tools = ToolChoices::All;
-        }
-        (data.resources, data.budget) = (agent::core::Resources::default(), None);
-        self.queued = Some(Box::new(Job::new(self.agent.clone(), &data)?));
-        Ok(self)
+    /// An error if its options cannot be encoded as JSON.
+    pub(super) fn job(&self) -> Result<Option<Job>> {
+        let Some(job) = self.queued.as_deref() else { return Ok(None) };
+        // Earlier releases stored the options beside the job only.
+        let extra = if job.extra.is_null() { self.brought.to_extra()? } else { job.extra.clone() };
+        Ok(Some(job.clone().extra(extra)))
     }
 
     /// Returns the persisted request of a run.
@@ -160,7 +180,7 @@ impl PersistedRequest {
     /// # Errors
     /// The errors of the store.
     pub(super) async fn keep(&self, journal: &dyn Journal, session: &str, run: &str) -> Result<()> {
-        let value = serde_json::to_value(self).map_err(|e| agent::Error::config(e.to_string()))?;
+        let value = serde_json::to_value(self).map_err(|e| Error::config(e.to_string()))?;
         note(journal, session, &format!("{KEY}{run}"), Some(value)).await
     }
 

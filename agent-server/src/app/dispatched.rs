@@ -5,19 +5,33 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use agent::{
     Agent, Error, ErrorKind, Result, RunRequest, WhenBusy,
+    core::Resources,
     dispatch::{Dispatch, Dispatched, Job, RunAddress, Signal},
-    run::{Answer, RunInput},
+    run::{Answer, RunInput, ToolChoices},
 };
 use serde::Deserialize;
 
 use super::{
     App, FoundRun,
-    brought::{PersistedRequest, StartOptions},
+    brought::StartOptions,
+    local::{Asked, NotEntered},
+    start::{again, too_many},
 };
-use crate::{caller::Caller, error::ApiError, webhooks::Hook};
+use crate::{caller::Caller, client_tools::Specs, error::ApiError, webhooks::Hook};
 
 /// Field of a job's extra with the digest of the client's request.
 pub(super) const DIGEST: &str = "request_digest";
+
+/// What belongs to a dispatched run beside its request.
+pub(super) struct Sent {
+    /// Digest of the client's request.
+    pub(super) digest: Option<Arc<str>>,
+    pub(super) hooks: Vec<Hook>,
+    /// Position of the first entry of a run that the journal contains.
+    pub(super) began: Option<u64>,
+    /// True if the run may have been requested before.
+    pub(super) may_be_known: bool,
+}
 
 /// Completes the request of a dispatched job, for a new or a resumed run, with the client's
 /// options, which the job contains as data: limits, parameters and tools. For receivers of the jobs
@@ -56,9 +70,14 @@ fn brought(job: &Job) -> Result<StartOptions> {
 }
 
 impl App {
+    /// Returns the execution backend.
+    pub(super) fn dispatch(&self) -> &dyn Dispatch {
+        self.remote().map_or(&self.0.local, |remote| &**remote)
+    }
+
     /// Returns the execution backend, if it is not this process.
-    pub(super) fn dispatch(&self) -> Option<&Arc<dyn Dispatch>> {
-        self.0.dispatch.as_ref()
+    pub(super) fn remote(&self) -> Option<&Arc<dyn Dispatch>> {
+        self.0.remote.as_ref()
     }
 
     /// Rejects options that workers would ignore: they run the jobs of a session one after the
@@ -72,59 +91,96 @@ impl App {
         }
     }
 
-    /// Dispatches a run, which the backend persists: this process writes only the webhooks. It
-    /// writes them first, so that a crash does not lose them.
+    /// Hands a run over to the execution backend. The webhooks are persisted before, so that a crash
+    /// does not lose them.
+    ///
+    /// # Errors
+    /// 429 if the caller has too many active runs; the errors of the backend, and of the store.
     pub(super) async fn hand_over(
         &self,
-        dispatch: &dyn Dispatch,
         caller: &Caller,
-        agent: Arc<str>,
+        agent: &str,
         request: &RunRequest,
-        digest: Option<&str>,
-        hooks: Vec<Hook>,
+        sent: Sent,
     ) -> Result<FoundRun, ApiError> {
-        let kept = PersistedRequest::new(agent.clone(), request).queued(request)?;
-        let Some(job) = kept.queued.as_deref() else { return Err(ApiError::internal()) };
-        let mut extra = serde_json::to_value(&kept.brought).unwrap_or_default();
-        if let (Some(digest), Some(fields)) = (digest, extra.as_object_mut()) {
-            fields.insert(DIGEST.to_owned(), digest.into());
-        }
-        let (job, at) = (job.clone().tenant(caller.tenant()).extra(extra), job.at.clone());
-        let found = FoundRun::elsewhere_of(self.clone(), at);
-        let is_told = self.note_hooks(caller, &found, hooks).await?;
-        let dispatched = match dispatch.dispatch(job).await {
-            Ok(dispatched) => dispatched,
-            Err(error) => {
-                // Only these errors mean that the backend has not accepted the run; after others it
-                // may have.
-                let is_refused = matches!(error.kind(), ErrorKind::RateLimited | ErrorKind::Config);
-                if is_told
-                    && is_refused
-                    && let Err(error) = self.forget_hooks(&found).await
-                {
-                    tracing::warn!(
-                        run = found.id(),
-                        error = error.message(),
-                        "the webhooks of a rejected run could not be deleted"
-                    );
+        let job = job_of(agent, request, sent.digest.as_deref())?.tenant(caller.tenant());
+        let found = FoundRun::elsewhere_of(self.clone(), job.at.clone());
+        let entered = match self.remote() {
+            Some(_) => None,
+            None => {
+                let before = if sent.may_be_known { self.kept(found.store_name(), found.id()).await? } else { None };
+                let (digest, resources) = (sent.digest.clone(), request.resources.clone());
+                let asked = Asked { digest, resources, began: sent.began, ..Asked::new(caller, job.clone()) };
+                match self.0.local.enter(asked.before(before)) {
+                    Ok(entered) => Some(entered),
+                    Err(NotEntered::TooMany(most)) => return Err(too_many(most)),
+                    Err(NotEntered::Active(there)) => {
+                        let then = there.digest.clone();
+                        return again(then.as_deref(), sent.digest.as_deref(), FoundRun::of_live(self.clone(), there));
+                    }
                 }
-                return Err(error.into());
             }
         };
-        if is_told {
-            self.tell_when_at_rest(&found);
+        let live = entered.as_ref().map(|entered| entered.run.clone());
+        let is_told = self.note_hooks(caller, &found, sent.hooks.clone()).await?;
+        let dispatched = match entered {
+            Some(entered) => self.0.local.start(entered, None).await,
+            None => self.dispatch().dispatch(job).await,
+        };
+        let dispatched = match dispatched {
+            Ok(dispatched) => dispatched,
+            Err(error) => {
+                // Of a remote backend, only these errors mean that it has not accepted the run;
+                // after others it may have.
+                let is_refused = live.is_some() || matches!(error.kind(), ErrorKind::RateLimited | ErrorKind::Config);
+                if is_told && is_refused {
+                    self.forget_hooks_of_rejected(&found).await;
+                }
+                return Err(ApiError::of(&error).renamed(found.store_name(), &found.session()));
+            }
+        };
+        let run = match (dispatched, live) {
+            (Dispatched::New, Some(live)) => FoundRun::of_live(self.clone(), live).started(),
+            (Dispatched::New, None) => found.clone().started(),
+            _ => found.clone(),
+        };
+        if is_told && run.store_name() != found.store_name() {
+            // The session was busy, and the run began in a fork of it.
+            self.note_hooks(caller, &run, sent.hooks).await?;
+            self.forget_hooks_of_rejected(&found).await;
         }
-        Ok(match dispatched {
-            Dispatched::New => found.started(),
-            _ => found,
-        })
+        if is_told {
+            self.tell_when_at_rest(&run);
+        }
+        Ok(run)
     }
+
+    async fn forget_hooks_of_rejected(&self, run: &FoundRun) {
+        if let Err(error) = self.forget_hooks(run).await {
+            let error = error.message();
+            tracing::warn!(run = run.id(), error, "the webhooks of a rejected run could not be deleted");
+        }
+    }
+}
+
+/// Creates the job of a request, with the options that a job does not have.
+fn job_of(agent: &str, request: &RunRequest, digest: Option<&str>) -> Result<Job> {
+    let mut extra = StartOptions::of(request).to_extra()?;
+    if let (Some(digest), Some(fields)) = (digest, extra.as_object_mut()) {
+        fields.insert(DIGEST.to_owned(), digest.into());
+    }
+    let mut data = request.clone();
+    if data.resources.get::<Specs>().is_ok() {
+        data.tools = ToolChoices::All;
+    }
+    (data.resources, data.budget) = (Resources::default(), None);
+    Ok(Job::new(agent, &data)?.extra(extra))
 }
 
 impl App {
     /// Returns the agent of a dispatched run that has not begun; none if the run is unknown.
     pub(super) async fn handed_over(&self, caller: &Caller, session: &Arc<str>, run: &str) -> Result<Option<Arc<str>>> {
-        let Some(dispatch) = self.dispatch() else { return Ok(None) };
+        let Some(dispatch) = self.remote() else { return Ok(None) };
         for served in self.agents(caller) {
             let at = RunAddress::new(served.name(), session.clone(), run);
             if dispatch.standing(&at).await?.is_some() {
@@ -141,28 +197,7 @@ impl FoundRun {
     /// # Errors
     /// The errors of the execution backend.
     pub async fn tell_run(&self, signal: Signal) -> Result<bool, ApiError> {
-        if let Some(dispatch) = self.app().dispatch() {
-            return Ok(dispatch.signal(&self.address(), signal).await?);
-        }
-        match signal {
-            Signal::Cancel => Ok(self.cancel()),
-            Signal::Pause => Ok(self.pause()),
-            Signal::Steer(message) => match self.handle() {
-                Some(handle) => Ok(handle.steer(message).map(|()| true)?),
-                None => Ok(false),
-            },
-            _ => Err(ApiError::invalid("unsupported signal")),
-        }
-    }
-
-    /// Resumes the run in the execution backend.
-    pub(super) async fn answer_elsewhere(
-        &self,
-        dispatch: &dyn Dispatch,
-        answers: Vec<(String, Answer)>,
-    ) -> Result<Self, ApiError> {
-        dispatch.answer(&self.address(), answers.into_iter().collect()).await?;
-        Ok(self.clone())
+        Ok(self.app().dispatch().signal(&self.address(), signal).await?)
     }
 
     /// Returns the run's address for the execution backend.

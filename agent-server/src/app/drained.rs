@@ -13,7 +13,7 @@ use agent::{
 use futures::{StreamExt, stream};
 use tokio::time::timeout;
 
-use super::{App, notes::note};
+use super::{App, live::Phase, notes::note};
 
 /// Maximum number of runs that are marked concurrently.
 const AT_ONCE: usize = 32;
@@ -39,19 +39,19 @@ impl App {
     /// Rejects new runs, and brings active ones to a safe point, from which another process resumes
     /// them.
     pub(crate) async fn end_runs(&self, within: Duration) -> Drained {
-        let marking = stream::iter(self.0.live.all()).for_each_concurrent(AT_ONCE, |run| async move {
+        let marking = stream::iter(self.0.local.all()).for_each_concurrent(AT_ONCE, |run| async move {
             let Some(begun) = run.begun().filter(|_| !run.is_stopped()) else { return };
-            match mark(&**self.journal(), &begun.session, &run.id, true).await {
+            match mark(&**self.journal(), &begun.session, run.id(), true).await {
                 Ok(()) => run.set_marked(),
-                Err(error) => tracing::warn!(run = &*run.id, %error, "a run could not be marked for resumption before it was stopped"),
+                Err(error) => tracing::warn!(run = run.id(), %error, "a run could not be marked for resumption before it was stopped"),
             }
         });
         // Runs that are not marked by then are marked when they have stopped.
         let _ = timeout(LONGEST.min(within), marking).await;
         self.0.ending.cancel();
         let drained = self.0.drain.drain(within).await;
-        let settled = stream::iter(self.0.live.all()).for_each_concurrent(None, |run| async move {
-            run.ends().await;
+        let settled = stream::iter(self.0.local.all()).for_each_concurrent(None, |run| async move {
+            run.reaches(Phase::Ended).await;
         });
         let _ = timeout(LONGEST, settled).await;
         drained

@@ -173,7 +173,7 @@ impl FoundRun {
     async fn wait_for_news(&self, newest: u64, rest: Rest, look: &mut Look) -> Result<(), ApiError> {
         let (asks, pause) = match rest {
             Rest::GoesOn => (true, look.pause),
-            _ => (rest == Rest::UnderWay && self.app().dispatch().is_some(), look.rest()),
+            _ => (rest == Rest::UnderWay && self.app().remote().is_some(), look.rest()),
         };
         tokio::select! {
             news = self.app().journal().news(self.store_name(), newest) => {
@@ -201,7 +201,7 @@ impl FoundRun {
         match known {
             Rest::GoesOn if !self.goes_on().await? => Ok(Rest::Settled),
             // Its process may have died repeatedly: then nobody writes its end.
-            Rest::UnderWay if look.rest().is_zero() => match self.app().dispatch() {
+            Rest::UnderWay if look.rest().is_zero() => match self.app().remote() {
                 Some(dispatch) => Ok(look.hears(dispatch.standing(&asked_for).await?.as_ref())),
                 None => Ok(Rest::UnderWay),
             },

@@ -9,8 +9,8 @@ use std::{
 };
 
 use agent::{
-    Checkpoint, ErrorKind, Event, ExitReason, Message, Result as Outcome, RunEnd, RunHandle, SessionId, Usage,
-    dispatch::RunAddress,
+    Checkpoint, ErrorKind, Event, ExitReason, Message, Result as Outcome, RunEnd, SessionId, Usage,
+    dispatch::{RunAddress, Signal},
     event::Position,
     journal::{RunRecord, RunStatus as Status, SessionIndex},
 };
@@ -49,9 +49,9 @@ impl App {
     pub async fn run(&self, caller: &Caller, id: &str, session: Option<&str>) -> Result<FoundRun, ApiError> {
         let unknown = || ApiError::not_found(format!("unknown run '{id}'"));
         let store_name = session.map(|session| self.session_id(caller, session).to_string());
-        let live = self.0.live.find(caller.tenant(), store_name.as_deref(), id);
+        let live = self.0.local.find(caller.tenant(), store_name.as_deref(), id);
         if let Some(live) = live.filter(|run| run.is_known() || !run.is_over()) {
-            return if caller.may_use(&live.agent) {
+            return if caller.may_use(live.agent()) {
                 Ok(FoundRun::of_live(self.clone(), live))
             } else {
                 Err(unknown())
@@ -98,7 +98,7 @@ impl App {
     /// Returns the runs of the caller's tenant that are active in this process or ended recently,
     /// newest first.
     pub fn runs(&self, caller: &Caller) -> Vec<FoundRun> {
-        let runs = self.0.live.of_tenant(caller.tenant()).into_iter().filter(|run| caller.may_use(&run.agent));
+        let runs = self.0.local.of_tenant(caller.tenant()).into_iter().filter(|run| caller.may_use(run.agent()));
         runs.map(|run| FoundRun::of_live(self.clone(), run)).collect()
     }
 }
@@ -106,10 +106,11 @@ impl App {
 impl FoundRun {
     pub(super) fn of_live(app: App, live: Arc<LiveRun>) -> Self {
         let store_name = live.session().clone();
-        Self { app, id: live.id.clone(), agent: live.agent.clone(), store_name, live: Some(live), is_new: false }
+        let at = &live.job.at;
+        Self { app, id: at.run.clone(), agent: at.agent.clone(), store_name, live: Some(live), is_new: false }
     }
 
-    /// Returns a run of another process.
+    /// Returns the run at this address, whether or not it is active in this process.
     pub(super) fn elsewhere_of(app: App, at: RunAddress) -> Self {
         Self { app, id: at.run, agent: at.agent, store_name: at.session, live: None, is_new: false }
     }
@@ -148,40 +149,26 @@ impl FoundRun {
         self.is_new
     }
 
-    /// Returns the handle that steers the run, while it is active in this process.
-    pub fn handle(&self) -> Option<&RunHandle> {
-        let live = self.live.as_ref().filter(|live| !live.is_over());
-        live.map(|live| &live.handle)
+    /// True if the run is queued or active in this process.
+    pub fn is_live(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| !live.is_over())
     }
 
     /// Cancels the run, if it is active in this process, and returns whether it is. No process
     /// resumes it automatically.
     pub fn cancel(&self) -> bool {
-        self.stop(RunHandle::cancel)
-    }
-
-    /// Like [`cancel`](Self::cancel), but pauses the run at the next step.
-    pub fn pause(&self) -> bool {
-        self.stop(RunHandle::pause)
-    }
-
-    fn stop(&self, stop: impl FnOnce(&RunHandle)) -> bool {
-        let live = self.live.as_ref().filter(|live| !live.is_over());
-        live.inspect(|live| live.stop(stop)).is_some()
+        self.live.as_ref().is_some_and(|live| live.signal(Signal::Cancel).unwrap_or(false))
     }
 
     /// Returns the end of the run, if it ended in this process recently.
     pub fn end(&self) -> Option<Arc<Outcome<RunEnd>>> {
-        match self.live.as_ref()?.phase() {
-            Phase::Ended(end) => Some(end),
-            _ => None,
-        }
+        self.live.as_ref()?.end().cloned()
     }
 
     /// Waits until the run is not active in this process.
     pub(super) async fn ended_here(&self) {
         if let Some(live) = &self.live {
-            live.ends().await;
+            live.reaches(Phase::Ended).await;
         }
     }
 
@@ -197,10 +184,11 @@ impl FoundRun {
 
     /// Waits until the run stops, in any process, or until this process shuts down.
     pub async fn ended(&self) {
-        if let Some(live) = &self.live
-            && !goes_on(&*live.ends().await)
-        {
-            return;
+        if let Some(live) = &self.live {
+            live.reaches(Phase::Ended).await;
+            if live.end().is_some_and(|end| !goes_on(end)) {
+                return;
+            }
         }
         if let Err(error) = self.rests().await {
             tracing::warn!(run = self.id(), %error, "the state of a run could not be read");
@@ -216,8 +204,8 @@ impl FoundRun {
     pub async fn events(&self, after: Option<Position>) -> Result<BoxStream<'static, Event>, ApiError> {
         let after = after.unwrap_or_default();
         let Some((live, seq)) = self.begun().await else { return self.elsewhere(after).await };
-        let told = live.handle.events_after(seq, after);
-        let went_on = matches!(live.phase(), Phase::Ended(end) if goes_on(&end));
+        let told = live.handle().ok_or_else(ApiError::internal)?.events_after(seq, after);
+        let went_on = live.end().is_some_and(|end| goes_on(end));
         if !went_on {
             return Ok(told.boxed());
         }
@@ -238,9 +226,7 @@ impl FoundRun {
     /// Waits until the run has begun in this process, and returns it with its position.
     async fn begun(&self) -> Option<(&Arc<LiveRun>, u64)> {
         let live = self.live.as_ref()?;
-        if let Phase::Waiting = live.phase() {
-            live.begins().await;
-        }
+        live.reaches(Phase::Begun).await;
         Some((live, live.begun()?.seq))
     }
 
@@ -268,7 +254,7 @@ impl FoundRun {
     /// The errors of the store.
     pub async fn view(&self) -> Result<RunView, ApiError> {
         let record = self.record().await?;
-        let is_live = self.handle().is_some();
+        let is_live = self.is_live();
         let kept = match (&record, is_live) {
             (None, false) => self.app.kept(self.store_name(), &self.id).await?,
             _ => None,

@@ -1,15 +1,14 @@
 //! Resumption of stopped runs.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use agent::{RunRequest, exec::check_answer, run::Answer};
+use agent::{RunRequest, dispatch::Dispatched, exec::check_answer, run::Answer};
 
 use super::{
     App, FoundRun,
-    brought::PersistedRequest,
-    live::{Asked, LiveRun, Phase},
-    names,
-    start::caps,
+    brought::StartOptions,
+    local::{Asked, Entered, NotEntered, resuming},
+    start::{caps, too_many},
 };
 use crate::{caller::Caller, error::ApiError};
 
@@ -30,67 +29,65 @@ impl App {
         answers: Vec<(String, Answer)>,
         shape: impl FnOnce(RunRequest) -> RunRequest,
     ) -> Result<FoundRun, ApiError> {
-        let newest = self.agent(caller, run.agent())?;
+        self.agent(caller, run.agent())?;
         let brings_answers = !answers.is_empty();
         let untaken =
             || ApiError::conflict("busy", "the run already resumed without these answers: check its open questions");
-        if run.handle().is_some() {
+        if run.is_live() {
             return if brings_answers { Err(untaken()) } else { Ok(run.clone()) };
         }
         self.allow()?;
-        if let Some(dispatch) = self.dispatch() {
-            // Check here: the backend could only reject an answer after this response.
-            if let Some(open) = run.checkpoint().await? {
-                answers.iter().try_for_each(|(id, answer)| check_answer(&open, id, answer))?;
+        let open = run.checkpoint().await?;
+        // Check here: the backend could only reject an answer after this response.
+        if let Some(open) = &open {
+            answers.iter().try_for_each(|(id, answer)| check_answer(open, id, answer))?;
+        }
+        let answers = answers.into_iter().collect();
+        let found = match self.remote() {
+            Some(remote) => {
+                remote.answer(&run.address(), answers).await?;
+                run.clone()
             }
-            let found = run.answer_elsewhere(&**dispatch, answers).await?;
-            self.tell_when_at_rest(&found);
-            return Ok(found);
-        }
-        let over = || ApiError::conflict("over", format!("the run '{}' is over", run.id()));
-        let open = run.checkpoint().await?.ok_or_else(over)?;
-        let record = run.record().await?;
-        let began = record.as_ref().map(|record| record.seq);
-        let then = record.and_then(|record| self.0.agents.when(run.agent(), record.started, &open.fingerprint));
-        let agent = then.unwrap_or_else(|| newest.agent().clone());
-        let before = self.kept(run.store_name(), run.id()).await?;
-        let mut request = shape(RunRequest::recover_with(run.store_name().clone(), answers).streaming(true));
-        request.caps = caps(caller, request.caps);
-        request = self.allow_spending(caller, request);
-        if let Some(before) = &before {
-            request = before.brought.again(request, agent.tools())?;
-        }
-        let request = self.charge(request).await?;
-        let kept = PersistedRequest::lasting(agent.name(), &request);
-        let is_kept = before.is_some_and(|before| kept.as_ref().is_none_or(|kept| kept.brought == before.brought));
-        let asked = Asked {
-            caller,
-            id: open.ids.run_id.clone(),
-            agent: agent.name().into(),
-            session: run.store_name().clone(),
-            digest: None,
-            began,
-            kept,
-            is_kept,
+            None => {
+                if open.is_none() {
+                    return Err(ApiError::conflict("over", format!("the run '{}' is over", run.id())));
+                }
+                let before = self.kept(run.store_name(), run.id()).await?;
+                let mut request = shape(RunRequest::recover_with(run.store_name().clone(), []));
+                request.caps = caps(caller, request.caps);
+                let request = self.allow_spending(caller, request);
+                let first = before.as_ref().map(|before| before.brought.clone()).unwrap_or_default();
+                let options = StartOptions::of(&request).since(first);
+                self.check_allowances(options.allowances()).await?;
+                let (job, resources) = (resuming(&run.address(), &options)?, request.resources);
+                let began = run.record().await?.map(|record| record.seq);
+                let asked = Asked { began, resources, ..Asked::new(caller, job).before(before) };
+                match self.0.local.enter(asked) {
+                    Ok(entered) => self.resumed(run, entered, answers).await?,
+                    Err(NotEntered::TooMany(most)) => return Err(too_many(most)),
+                    Err(NotEntered::Active(_)) if brings_answers => return Err(untaken()),
+                    Err(NotEntered::Active(live)) => FoundRun::of_live(self.clone(), live),
+                }
+            }
         };
-        let (live, is_new) = self.0.live.drive(asked, || agent.start(request))?;
-        if !is_new && brings_answers {
-            return Err(untaken());
-        }
-        let found = self.begun(live).await?;
-        self.unmark(found.store_name(), found.id()).await?;
         self.tell_when_at_rest(&found);
         Ok(found)
     }
 
-    /// Waits until the run has begun.
-    pub(super) async fn begun(&self, live: Arc<LiveRun>) -> Result<FoundRun, ApiError> {
-        match live.begins().await {
-            Phase::Ended(end) if live.begun().is_none() => match &*end {
-                Err(error) => Err(ApiError::of(error).renamed(live.session(), &names::public(live.session()))),
-                Ok(_) => Ok(FoundRun::of_live(self.clone(), live)),
-            },
-            _ => Ok(FoundRun::of_live(self.clone(), live)),
-        }
+    /// Waits until the run has begun again.
+    async fn resumed(
+        &self,
+        run: &FoundRun,
+        entered: Entered,
+        answers: BTreeMap<String, Answer>,
+    ) -> Result<FoundRun, ApiError> {
+        let live = entered.run.clone();
+        let started = self.0.local.start(entered, Some(answers)).await;
+        let started = started.map_err(|error| ApiError::of(&error).renamed(run.store_name(), &run.session()))?;
+        self.unmark(run.store_name(), run.id()).await?;
+        Ok(match started {
+            Dispatched::New => FoundRun::of_live(self.clone(), live),
+            _ => run.clone(), // it waits for the answers that it has waited for
+        })
     }
 }

@@ -87,7 +87,7 @@ impl App {
         {
             return live.view().await;
         }
-        match self.dispatch() {
+        match self.remote() {
             // The backend knows whether it was requeued, is retried, or has its answers.
             Some(_) if run.incomplete => {
                 let mut view = FoundRun::elsewhere_of(self.clone(), address(&run)).view().await?;

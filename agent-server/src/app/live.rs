@@ -1,76 +1,55 @@
-//! Runs of this process: active ones, and recent ends of others.
+//! A run of this process.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map::Entry},
+    mem,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use agent::{
-    Drain, Event, Result, Run, RunEnd, RunHandle, Worker,
-    dispatch::{ChunkRelay, RunAddress},
+    Result, RunEnd, RunHandle,
+    core::Resources,
+    dispatch::{Job, Signal},
     event::EventStream,
-    journal::Journal,
 };
-use futures::StreamExt;
 use tokio::sync::watch;
 
-use super::{
-    brought::PersistedRequest,
-    settled::{keep, settle},
-    viewers::Viewers,
-};
-use crate::{caller::Caller, clock::now, metrics::Metrics};
+use super::{brought::PersistedRequest, local::Asked, viewers::Viewers};
+use crate::clock::now;
 
-/// Number of ended runs that are kept here; the journal has all.
-const RECENT: usize = 100;
-
-/// Runs of this process, by id.
-#[derive(Clone)]
-pub(super) struct Live {
-    runs: Arc<Mutex<Runs>>,
-    metrics: Arc<Metrics>,
-    drain: Drain,
-    journal: Arc<dyn Journal>,
-    relay: Option<Arc<dyn ChunkRelay>>,
-}
-
-#[derive(Debug, Default)]
-struct Runs {
-    /// Ids are unique within a session only.
-    under_way: HashMap<Arc<str>, Vec<Arc<LiveRun>>>,
-    /// Ended runs, newest last.
-    recent: VecDeque<Arc<LiveRun>>,
-}
-
-/// Run of this process.
+/// Run of this process: queued, active, or ended recently.
 #[derive(Debug)]
 pub(super) struct LiveRun {
-    pub(super) id: Arc<str>,
-    pub(super) agent: Arc<str>,
+    /// The job, with the requested session.
+    pub(super) job: Job,
     pub(super) tenant: Arc<str>,
     pub(super) subject: Arc<str>,
     /// Time of the request: milliseconds since 1970, UTC.
     pub(super) asked: u64,
     /// Digest of the request, to detect a different request with the same key.
     pub(super) digest: Option<Arc<str>>,
-    pub(super) handle: RunHandle,
-    /// True once a user stopped the run.
-    is_stopped: AtomicBool,
-    /// True if the run is marked for resumption by the next process.
-    is_marked: AtomicBool,
+    /// Handles that the request has in this process.
+    pub(super) resources: Resources,
+    /// Sequence number of the first entry of a run that is resumed.
+    pub(super) began: Option<u64>,
     /// Options of the request to persist.
     kept: Option<PersistedRequest>,
     is_kept: AtomicBool,
     pub(super) viewers: Viewers,
-    /// Requested session.
-    wanted: Arc<str>,
+    handle: OnceLock<RunHandle>,
+    /// Signals that arrived before the run started; none afterwards.
+    early: Mutex<Option<Vec<Signal>>>,
+    /// True once a user stopped the run.
+    is_stopped: AtomicBool,
+    /// True if the run is marked for resumption by the next process.
+    is_marked: AtomicBool,
     /// A reader from the beginning that consumes nothing: it keeps transient events for later and
     /// reconnecting readers.
-    _kept: Mutex<EventStream>,
+    reader: Mutex<Option<EventStream>>,
     begun: OnceLock<Begun>,
+    end: OnceLock<Arc<Result<RunEnd>>>,
     phase: watch::Sender<Phase>,
 }
 
@@ -84,231 +63,114 @@ pub(super) struct Begun {
 }
 
 /// Phase of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    Waiting,
+    Queued,
+    Started,
     Begun,
-    Ended(Arc<Result<RunEnd>>),
-}
-
-/// Request to drive a run.
-pub(super) struct Asked<'a> {
-    pub(super) caller: &'a Caller,
-    pub(super) id: Arc<str>,
-    pub(super) agent: Arc<str>,
-    pub(super) session: Arc<str>,
-    pub(super) digest: Option<Arc<str>>,
-    /// Start position of a resumed run.
-    pub(super) began: Option<u64>,
-    /// Options of the request to persist.
-    pub(super) kept: Option<PersistedRequest>,
-    /// True if the options are already persisted.
-    pub(super) is_kept: bool,
-}
-
-/// The caller has reached the key's limit of active runs, which is this number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooMany(pub(super) usize);
-
-impl Live {
-    /// Creates an empty registry.
-    pub(super) fn new(
-        metrics: Arc<Metrics>,
-        drain: Drain,
-        journal: Arc<dyn Journal>,
-        relay: Option<Arc<dyn ChunkRelay>>,
-    ) -> Self {
-        Self { runs: Arc::default(), metrics, drain, journal, relay }
-    }
-
-    /// Returns all active runs.
-    pub(super) fn all(&self) -> Vec<Arc<LiveRun>> {
-        self.runs().under_way.values().flatten().cloned().collect()
-    }
-
-    /// True if the process is draining.
-    pub(super) fn is_draining(&self) -> bool {
-        self.drain.is_draining()
-    }
-
-    /// Returns the store of all sessions.
-    pub(super) fn journal(&self) -> &dyn Journal {
-        &*self.journal
-    }
-
-    /// Returns a tenant's active or recent run of this id, in a session of the store if one is
-    /// given.
-    pub(super) fn find(&self, tenant: &str, session: Option<&str>, id: &str) -> Option<Arc<LiveRun>> {
-        let is_it = |run: &&Arc<LiveRun>| {
-            let is_there = |session: &str| **run.session() == *session || *run.wanted == *session;
-            *run.id == *id && *run.tenant == *tenant && session.is_none_or(is_there)
-        };
-        let runs = self.runs();
-        let active = runs.under_way.get(id).into_iter().flatten();
-        active.chain(runs.recent.iter().rev()).find(is_it).cloned()
-    }
-
-    /// Returns the active run of an agent in a session.
-    pub(super) fn in_session(&self, agent: &str, session: &str) -> Option<Arc<LiveRun>> {
-        let is_it =
-            |run: &&Arc<LiveRun>| *run.agent == *agent && **run.session() == *session && run.begun.get().is_some();
-        self.runs().under_way.values().flatten().find(is_it).cloned()
-    }
-
-    /// Returns the active and recent runs of a tenant, newest first.
-    pub(super) fn of_tenant(&self, tenant: &str) -> Vec<Arc<LiveRun>> {
-        let runs = self.runs();
-        let all = runs.under_way.values().flatten().chain(&runs.recent);
-        let mut of_tenant: Vec<_> = all.filter(|run| *run.tenant == *tenant).cloned().collect();
-        of_tenant.sort_by(|one, two| (two.asked, &two.id).cmp(&(one.asked, &one.id)));
-        of_tenant
-    }
-
-    /// Drives a run in its own task, independently of viewers. Returns the existing run if there is
-    /// one at this address.
-    ///
-    /// # Errors
-    /// [`TooMany`] if the caller has reached the key's limit of active runs.
-    pub(super) fn drive(&self, asked: Asked<'_>, run: impl FnOnce() -> Run) -> Result<(Arc<LiveRun>, bool), TooMany> {
-        let mut runs = self.runs();
-        let is_same = |run: &Arc<LiveRun>| {
-            run.id == asked.id
-                && run.agent == asked.agent
-                && (run.wanted == asked.session || *run.session() == asked.session)
-        };
-        if let Some(there) = runs.under_way.get(&asked.id).into_iter().flatten().find(|run| is_same(run)) {
-            return Ok((there.clone(), false));
-        }
-        let (tenant, subject) = (asked.caller.tenant(), asked.caller.subject());
-        let is_own = |run: &&Arc<LiveRun>| *run.tenant == *tenant && *run.subject == *subject;
-        if let Some(most) = asked.caller.limited().runs
-            && runs.under_way.values().flatten().filter(is_own).count() >= most
-        {
-            return Err(TooMany(most));
-        }
-        let run = run();
-        let first = run.handle().events();
-        let began = asked.began;
-        runs.recent.retain(|run| !is_same(run));
-        let live = Arc::new(LiveRun::new(asked, run.handle()));
-        runs.under_way.entry(live.id.clone()).or_default().push(live.clone());
-        drop(runs);
-        self.metrics.started(&live.agent);
-        let published = self.relay.is_some().then(|| run.handle().events());
-        let leaving = Leaving { live: self.clone(), run: live.clone(), end: None };
-        tokio::spawn(drive(leaving, run, first, began));
-        if let (Some(relay), Some(events)) = (self.relay.clone(), published) {
-            let at = RunAddress::new(live.agent.clone(), live.wanted.clone(), live.id.clone());
-            tokio::spawn(async move { Worker::relay_events(&*relay, &at, events).await });
-        }
-        Ok((live, true))
-    }
-
-    fn runs(&self) -> MutexGuard<'_, Runs> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-async fn drive(mut leaving: Leaving, run: Run, mut first: EventStream, began: Option<u64>) {
-    let mut run = std::pin::pin!(run);
-    let end = tokio::select! {
-        biased;
-        Some(event) = durable(&mut first) => {
-            // The run takes no further step until its limits are persisted.
-            let session = event.ids.session.clone();
-            keep(&leaving.live, &leaving.run, &session).await;
-            leaving.run.begin(Begun { session, seq: began.unwrap_or(event.position.seq) });
-            drop(first);
-            run.await
-        }
-        end = &mut run => {
-            if let Some(event) = durable(&mut first).await {
-                leaving.run.begin(Begun { session: event.ids.session.clone(), seq: began.unwrap_or(event.position.seq) });
-            }
-            end
-        }
-    };
-    settle(&leaving.live, &leaving.run, &end).await;
-    leaving.end = Some(end);
-}
-
-/// Returns the first durable event: transient events before it have no position in the session yet.
-async fn durable(events: &mut EventStream) -> Option<Event> {
-    while let Some(event) = events.next().await {
-        if event.position.after == 0 {
-            return Some(event);
-        }
-    }
-    None
-}
-
-/// Guard that records the end of a run, even by a panic.
-struct Leaving {
-    live: Live,
-    run: Arc<LiveRun>,
-    end: Option<Result<RunEnd>>,
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        let panicked = || Err(agent::Error::new(agent::ErrorKind::Unexpected, "the run panicked"));
-        let end = Arc::new(self.end.take().unwrap_or_else(panicked));
-        let mut runs = self.live.runs();
-        if let Entry::Occupied(mut active) = runs.under_way.entry(self.run.id.clone()) {
-            active.get_mut().retain(|run| !Arc::ptr_eq(run, &self.run));
-            if active.get().is_empty() {
-                active.remove();
-            }
-        }
-        if self.run.is_known() {
-            if runs.recent.len() == RECENT {
-                runs.recent.pop_front();
-            }
-            runs.recent.push_back(self.run.clone());
-        }
-        drop(runs);
-        let (status, tokens) = match &*end {
-            Ok(RunEnd::Finished(finished)) => ("finished", finished.tree_usage.total()),
-            Ok(end) => (end.as_str(), 0),
-            Err(_) => ("failed", 0),
-        };
-        self.live.metrics.ended(&self.run.agent, status, tokens);
-        self.run.phase.send_replace(Phase::Ended(end));
-    }
+    Ended,
 }
 
 impl LiveRun {
-    fn new(asked: Asked<'_>, handle: RunHandle) -> Self {
+    pub(super) fn new(asked: Asked<'_>) -> Self {
+        let (kept, is_kept) = asked.kept();
         Self {
-            id: asked.id,
-            agent: asked.agent,
             tenant: asked.caller.tenant().into(),
             subject: asked.caller.subject().into(),
             asked: now(),
             digest: asked.digest,
+            resources: asked.resources,
+            began: asked.began,
+            kept,
+            is_kept: AtomicBool::new(is_kept),
+            viewers: Viewers::default(),
+            handle: OnceLock::new(),
+            early: Mutex::new(Some(Vec::new())),
             is_stopped: AtomicBool::new(false),
             is_marked: AtomicBool::new(false),
-            kept: asked.kept,
-            is_kept: AtomicBool::new(asked.is_kept),
-            viewers: Viewers::default(),
-            wanted: asked.session,
-            _kept: Mutex::new(handle.events()),
-            handle,
+            reader: Mutex::default(),
             begun: OnceLock::new(),
-            phase: watch::Sender::new(Phase::Waiting),
+            end: OnceLock::new(),
+            phase: watch::Sender::new(Phase::Queued),
+            job: asked.job,
         }
     }
 
-    fn begin(&self, begun: Begun) {
+    /// Attaches the started run, and delivers the signals that arrived before.
+    pub(super) fn start(&self, handle: &RunHandle) {
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.events());
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.handle.set(handle.clone()).is_err() {
+            return;
+        }
+        for signal in mem::take(&mut *early).into_iter().flatten() {
+            if let Err(error) = deliver(handle, signal) {
+                tracing::warn!(run = self.id(), %error, "a run did not take a signal that arrived before it started");
+            }
+        }
+        drop(early);
+        self.enter(Phase::Started);
+    }
+
+    /// Delivers a signal, now or when the run starts. Returns `false` if the run is over.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Stopped`](agent::ErrorKind::Stopped) if the run takes no more messages.
+    pub(super) fn signal(&self, signal: Signal) -> Result<bool> {
+        if self.is_over() {
+            return Ok(false);
+        }
+        if matches!(signal, Signal::Cancel | Signal::Pause) {
+            self.is_stopped.store(true, Ordering::Relaxed);
+        }
+        match &mut *self.early.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(early) => early.push(signal),
+            None => {
+                let Some(handle) = self.handle.get() else { return Ok(false) };
+                deliver(handle, signal)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Records the position at which the run began.
+    pub(super) fn begin(&self, begun: Begun) {
         if self.begun.set(begun).is_ok() {
-            self.phase.send_replace(Phase::Begun);
+            self.enter(Phase::Begun);
         }
     }
 
-    /// Stops the run on behalf of a user: no process resumes it automatically.
-    pub(super) fn stop(&self, stop: impl FnOnce(&RunHandle)) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-        stop(&self.handle);
+    /// Records the end of the run, which is published by [`leave`](Self::leave).
+    pub(super) fn end_with(&self, end: Arc<Result<RunEnd>>) {
+        let _ = self.end.set(end); // a run ends once
+    }
+
+    /// Publishes the end of the run.
+    pub(super) fn leave(&self) {
+        self.enter(Phase::Ended);
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.send_if_modified(|now| {
+            let is_later = *now < phase;
+            *now = phase.max(*now);
+            is_later
+        });
+    }
+
+    /// Returns the run's id.
+    pub(super) fn id(&self) -> &str {
+        &self.job.at.run
+    }
+
+    /// Returns the name of the agent.
+    pub(super) fn agent(&self) -> &Arc<str> {
+        &self.job.at.agent
+    }
+
+    /// Returns the handle of the run, once it has started.
+    pub(super) fn handle(&self) -> Option<&RunHandle> {
+        self.handle.get()
     }
 
     /// True if a user stopped the run.
@@ -330,6 +192,11 @@ impl LiveRun {
         self.kept.as_ref()
     }
 
+    /// True if the run was acknowledged, or is to be, before it begins.
+    pub(super) fn is_queued(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.queued.is_some())
+    }
+
     /// True if the options are persisted.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Relaxed)
@@ -341,12 +208,12 @@ impl LiveRun {
 
     /// True if the run began, or its client was promised that it will.
     pub(super) fn is_known(&self) -> bool {
-        self.begun().is_some() || self.kept().is_some_and(|kept| kept.queued.is_some())
+        self.begun().is_some() || self.is_queued()
     }
 
     /// Returns the session's name in the store: the actual one, or else the requested one.
     pub(super) fn session(&self) -> &Arc<str> {
-        self.begun.get().map_or(&self.wanted, |begun| &begun.session)
+        self.begun.get().map_or(&self.job.at.session, |begun| &begun.session)
     }
 
     /// Returns the start position; none while the run is queued.
@@ -356,30 +223,27 @@ impl LiveRun {
 
     /// True if the run is no longer active.
     pub(super) fn is_over(&self) -> bool {
-        matches!(*self.phase.borrow(), Phase::Ended(_))
+        *self.phase.borrow() == Phase::Ended
     }
 
-    /// Returns the current phase.
-    pub(super) fn phase(&self) -> Phase {
-        self.phase.borrow().clone()
+    /// Returns the end of a run that is over; none if nothing was left to run.
+    pub(super) fn end(&self) -> Option<&Arc<Result<RunEnd>>> {
+        self.end.get().filter(|_| self.is_over())
     }
 
-    /// Waits until the run has begun, or ended without beginning.
-    pub(super) async fn begins(&self) -> Phase {
-        self.wait(|phase| !matches!(phase, Phase::Waiting)).await
-    }
-
-    /// Waits until the run has stopped.
-    pub(super) async fn ends(&self) -> Arc<Result<RunEnd>> {
-        match self.wait(|phase| matches!(phase, Phase::Ended(_))).await {
-            Phase::Ended(end) => end,
-            _ => unreachable!("the phase is `Ended`"),
-        }
-    }
-
-    async fn wait(&self, until: impl FnMut(&Phase) -> bool) -> Phase {
-        let mut phases = self.phase.subscribe();
+    /// Waits until the run has reached this phase, or ended.
+    pub(super) async fn reaches(&self, phase: Phase) {
         // The sender belongs to this run and lives as long as it.
-        phases.wait_for(until).await.map_or(Phase::Waiting, |phase| phase.clone())
+        let _ = self.phase.subscribe().wait_for(|now| *now >= phase).await;
     }
+}
+
+fn deliver(handle: &RunHandle, signal: Signal) -> Result<()> {
+    match signal {
+        Signal::Cancel => handle.cancel(),
+        Signal::Pause => handle.pause(),
+        Signal::Steer(message) => return handle.steer(message),
+        _ => return Err(agent::Error::config("unsupported signal")),
+    }
+    Ok(())
 }

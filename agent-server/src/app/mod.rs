@@ -14,6 +14,7 @@ mod go_on;
 mod hooks;
 mod listed;
 mod live;
+mod local;
 mod names;
 mod notes;
 mod questions;
@@ -36,9 +37,13 @@ use agent::{
 };
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::{agents::Agents, feed::Feeds, live::Live};
+use self::{
+    agents::Agents,
+    feed::Feeds,
+    local::{Local, LocalParts},
+};
 pub use self::{
     dispatched::{answer_of, request_of, shape},
     found::FoundRun,
@@ -114,9 +119,10 @@ struct Inner {
     drain: Drain,
     /// Cancelled on shutdown: handlers stop waiting for other processes.
     ending: CancellationToken,
-    live: Live,
+    /// Execution in this process.
+    local: Local,
     /// Execution backend, if it is not this process.
-    dispatch: Option<Arc<dyn Dispatch>>,
+    remote: Option<Arc<dyn Dispatch>>,
     /// Queue of the execution backend, if it has one.
     queue: Option<Arc<dyn QueueAdmin>>,
     /// Transport of transient events between processes.
@@ -131,6 +137,8 @@ struct Inner {
     files: Option<Files>,
     /// None if spending is not counted.
     spending: Option<Spending>,
+    /// Keeps the worker of this process at work.
+    _working: DropGuard,
     /// One permit per event stream.
     streams: Arc<Semaphore>,
 }
@@ -156,16 +164,25 @@ impl App {
     pub(crate) fn new(parts: AppParts) -> Self {
         let AppParts { agents, journal, drain, streams, dispatch, queue, relay, notes, hooks, files, spending } = parts;
         let metrics = Arc::new(Metrics::default());
-        let live = Live::new(metrics.clone(), drain.clone(), journal.clone(), relay.clone());
+        let agents = Agents::new(agents);
+        let (local, working) = Local::new(LocalParts {
+            agents: agents.clone(),
+            journal: journal.clone(),
+            drain: drain.clone(),
+            metrics: metrics.clone(),
+            relay: relay.clone(),
+            spending: spending.clone(),
+        });
         let (hooks, streams) = (hooks.map(Arc::new), Arc::new(Semaphore::new(streams)));
         let ending = CancellationToken::new();
         Self(Arc::new(Inner {
-            agents: Agents::new(agents),
+            agents,
             journal,
             drain,
             ending,
-            live,
-            dispatch,
+            _working: working,
+            local,
+            remote: dispatch,
             queue,
             relay,
             feeds: Feeds::default(),

@@ -59,7 +59,7 @@ impl App {
     /// True if the run is active in this process.
     pub(super) fn is_live(&self, run: &RunSummary) -> bool {
         let tenant = SessionId::parse(&run.session).map_or_else(String::new, |id| id.user().to_owned());
-        self.0.live.find(&tenant, Some(&run.session), &run.run).is_some_and(|live| !live.is_over())
+        self.0.local.find(&tenant, Some(&run.session), &run.run).is_some_and(|live| !live.is_over())
     }
 }
 

@@ -49,14 +49,14 @@ impl App {
     /// Resumes stopped runs and delivers outstanding webhooks, periodically, until the server
     /// drains.
     pub(crate) async fn keep_recovering(&self) {
-        if self.dispatch().is_some() && self.0.hooks.is_none() {
+        if self.remote().is_some() && self.0.hooks.is_none() {
             return; // the backend resumes the runs, and there are no webhooks
         }
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let (mut looked, mut whole) = (HashMap::new(), None::<Instant>);
         while !self.is_draining() {
             // A backend without a queue answers by reading every session.
-            let has_summaries = self.dispatch().is_none() || self.0.queue.is_some();
+            let has_summaries = self.remote().is_none() || self.0.queue.is_some();
             let is_whole = !has_summaries || whole.is_none_or(|at| at.elapsed() >= WHOLE);
             let recovered = match is_whole {
                 true => self.recover_all(&permits, &mut looked).await,
@@ -171,7 +171,7 @@ impl App {
         let run = &*run;
         let recovered = match stopped {
             Stopped::Begun(caller, run) => self.go_on(&caller, &run, Vec::new(), |request| request).await.map(Some),
-            Stopped::Queued(caller, kept) => self.start_again(&caller, kept),
+            Stopped::Queued(caller, kept) => self.start_again(&caller, kept).await,
         };
         match recovered {
             Ok(None) => true,
@@ -194,12 +194,12 @@ impl App {
     /// Returns the runs of a session that are neither active here nor suspended: their process died
     /// or drained.
     async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
-        if self.dispatch().is_some() {
+        if self.remote().is_some() {
             return Ok(Vec::new()); // the backend resumes them
         }
         let name = id.to_string();
         let index = self.journal().index(&name).await?;
-        let is_here = |run: &str| self.0.live.find(id.user(), Some(&name), run).is_some_and(|run| !run.is_over());
+        let is_here = |run: &str| self.0.local.find(id.user(), Some(&name), run).is_some_and(|run| !run.is_over());
         let mut stopped = Vec::new();
         for agent in &self.0.agents.names() {
             let Some(ids) = index.look(|index| index.unfinished(agent).map(|open| open.ids)) else { continue };

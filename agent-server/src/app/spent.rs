@@ -19,23 +19,26 @@ impl App {
         }
     }
 
-    /// Adds the accounts to the request, after checking that something is left.
+    /// Checks that something is left of the request's spending allowances.
     ///
     /// # Errors
     /// 429 if a limit is exhausted; the errors of the ledger.
-    pub(super) async fn charge(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
-        if let Ok(allowances) = request.resources.get::<Allowances>() {
-            self.spending()?.check(&allowances.0, now()).await?;
+    pub(super) async fn check_spending(&self, request: &RunRequest) -> Result<(), ApiError> {
+        match request.resources.get::<Allowances>() {
+            Ok(allowances) => self.check_allowances(&allowances.0).await,
+            Err(_) => Ok(()),
         }
-        self.charge_unchecked(request)
     }
 
-    /// Like [`charge`](Self::charge), without the check.
-    pub(super) fn charge_unchecked(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
-        match request.resources.get::<Allowances>() {
-            Ok(_) => Ok(self.spending()?.charge(request)?),
-            Err(_) => Ok(request),
+    /// Checks that something is left of these allowances.
+    ///
+    /// # Errors
+    /// 429 if a limit is exhausted; the errors of the ledger.
+    pub(super) async fn check_allowances(&self, allowances: &[Allowance]) -> Result<(), ApiError> {
+        if allowances.is_empty() {
+            return Ok(());
         }
+        self.spending()?.check(allowances, now()).await
     }
 
     /// Returns the caller's spending in each limited window.

@@ -16,7 +16,7 @@ impl FoundRun {
     /// Returns the run's status in the execution backend, as far as it exceeds the journal's
     /// knowledge.
     pub(super) async fn standing(&self, is_in_journal: bool) -> Result<Option<(RunStatus, Option<GivenUp>)>, ApiError> {
-        let Some(dispatch) = self.app().dispatch() else { return Ok(None) };
+        let Some(dispatch) = self.app().remote() else { return Ok(None) };
         Ok(match dispatch.standing(&self.address()).await? {
             Some(JobStatus::Queued) => Some((RunStatus::Queued, None)),
             Some(JobStatus::Running { .. }) => Some((RunStatus::Running, None)),

@@ -4,15 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use agent::{
     Caps, ErrorKind, RunRequest, SessionId, WhenBusy,
-    dispatch::{Job, Wanted},
+    dispatch::{Job, Signal, Wanted},
 };
 use sha2::{Digest, Sha256};
 
 use super::{
     App, FoundRun,
     brought::PersistedRequest,
-    dispatched::DIGEST,
-    live::{Asked, LiveRun, Phase, TooMany},
+    dispatched::{DIGEST, Sent},
+    live::LiveRun,
+    local::Asked,
     names::{Key, Named},
 };
 use crate::{
@@ -104,16 +105,9 @@ impl App {
         for hook in &start.hooks {
             self.check_hook(hook).await?;
         }
-        let (hooks, has_key) = (start.hooks.clone(), start.key.is_some());
+        let hooks = start.hooks.clone();
         let run = self.begin(caller, start).await?;
-        if self.dispatch().is_some() {
-            return Ok(run); // the webhooks were persisted before the dispatch
-        }
-        // The process may have died between the beginning of the run and the persistence of its
-        // webhooks: a repeated key adds them.
-        if run.is_new() || has_key {
-            self.hook_usual(caller, &run, hooks).await?;
-        } else if !hooks.is_empty() {
+        if !run.is_new() && !hooks.is_empty() {
             self.hook(&run, hooks).await?;
         }
         Ok(run)
@@ -137,39 +131,19 @@ impl App {
             return Ok(there);
         }
         let request = self.of_caller(caller, start.request.session(session).run_id(named.run.clone()));
-        let request = self.charge(request).await?;
-        if let Some(dispatch) = self.dispatch() {
-            return self
-                .hand_over(&**dispatch, caller, agent.name().into(), &request, start.digest.as_deref(), start.hooks)
-                .await;
-        }
-        let is_queued = matches!(request.when_busy, Some(WhenBusy::Queue { .. }));
-        let asked = Asked {
-            caller,
-            id: named.run.as_str().into(),
-            agent: agent.name().into(),
-            session: store_name.as_str().into(),
-            digest: start.digest.clone(),
-            began: None,
-            kept: self.keep_first(agent.name(), &request, is_queued, &store_name).await?,
-            is_kept: is_queued,
-        };
-        let (live, is_new) = match self.0.live.drive(asked, || agent.start(request)) {
-            Ok(driven) => driven,
-            Err(too_many) => {
-                if is_queued {
-                    PersistedRequest::forget(&**self.journal(), &store_name, &named.run).await?;
-                }
-                return Err(too_many.into());
+        self.check_spending(&request).await?;
+        let (digest, hooks) = (start.digest.clone(), start.hooks);
+        let sent = Sent { digest, hooks, began: None, may_be_known: has_key };
+        match self.hand_over(caller, agent.name(), &request, sent).await {
+            // The run of this key may have begun in another process.
+            Err(error)
+                if has_key
+                    && matches!(error.kind(), Some(ErrorKind::Stale | ErrorKind::Busy))
+                    && self.journal().has_run(&store_name, &named.run).await? =>
+            {
+                self.run(caller, &named.run, Some(&named.session)).await
             }
-        };
-        let found = FoundRun::of_live(self.clone(), live.clone());
-        if !is_new {
-            return again(live.digest.as_deref(), start.digest.as_deref(), found);
-        }
-        match is_queued {
-            true => Ok(found.started()),
-            false => self.new_begun(caller, &live, &named, has_key).await,
+            started => started,
         }
     }
 
@@ -188,13 +162,13 @@ impl App {
             return Err(ApiError::invalid(message));
         }
         if busy == Some(WhenBusy::Steer)
-            && let Some(there) = self.0.live.in_session(agent, session)
-            && steer(&there.handle, &start.request)
+            && let Some(there) = self.0.local.in_session(agent, session)
+            && steer(&there, &start.request)
         {
             return Ok(Some(FoundRun::of_live(self.clone(), there)));
         }
         let tenant = SessionId::parse(session).map_or_else(String::new, |id| id.user().to_owned());
-        let there = has_key.then(|| self.0.live.find(&tenant, Some(session), &named.run)).flatten();
+        let there = has_key.then(|| self.0.local.find(&tenant, Some(session), &named.run)).flatten();
         let again = |there: Arc<LiveRun>| {
             let digest = there.digest.clone();
             again(digest.as_deref(), start.digest.as_deref(), FoundRun::of_live(self.clone(), there))
@@ -240,71 +214,25 @@ impl App {
         self.allow_spending(caller, request.on_behalf_of(user))
     }
 
-    /// Waits until a new run has begun.
-    async fn new_begun(
-        &self,
-        caller: &Caller,
-        live: &Arc<LiveRun>,
-        named: &Named,
-        has_key: bool,
-    ) -> Result<FoundRun, ApiError> {
-        match live.begins().await {
-            Phase::Ended(end) if live.begun().is_none() => match &*end {
-                Err(error) => {
-                    // The run of this key may have begun in another process.
-                    let is_taken = has_key && matches!(error.kind(), ErrorKind::Stale | ErrorKind::Busy);
-                    if is_taken && self.journal().has_run(live.session(), &named.run).await? {
-                        return self.run(caller, &named.run, Some(&named.session)).await;
-                    }
-                    Err(ApiError::of(error).renamed(live.session(), &named.session))
-                }
-                Ok(_) => Err(ApiError::conflict("busy", "another run has taken the messages")),
-            },
-            _ => Ok(FoundRun::of_live(self.clone(), live.clone()).started()),
-        }
-    }
-
-    /// Returns the options to persist. Those of a queued run are persisted first, unless they
-    /// already are: the run is acknowledged once they are durable.
-    async fn keep_first(
-        &self,
-        agent: &str,
-        request: &RunRequest,
-        is_queued: bool,
-        session: &str,
-    ) -> Result<Option<PersistedRequest>, ApiError> {
-        let Some(run) = request.run_id.as_deref().filter(|_| is_queued) else {
-            return Ok(PersistedRequest::lasting(agent, request));
-        };
-        let before = self.kept(session, run).await?;
-        if before.is_none() && !self.journal().has_run(session, run).await? {
-            let kept = PersistedRequest::new(agent, request).queued(request)?;
-            kept.keep(&**self.journal(), session, run).await?;
-            return Ok(Some(kept));
-        }
-        Ok(before)
-    }
-
     /// Starts a run that was queued in a process that died.
     ///
     /// # Errors
     /// The errors of [`start`](Self::start).
-    pub(super) fn start_again(&self, caller: &Caller, kept: PersistedRequest) -> Result<Option<FoundRun>, ApiError> {
-        let agent = self.agent(caller, &kept.agent)?.agent().clone();
-        let Some(job) = &kept.queued else { return Ok(None) };
-        let request = self.charge_unchecked(kept.brought.first(job.request(), agent.tools())?)?;
-        let asked = Asked {
-            caller,
-            id: job.at.run.clone(),
-            agent: kept.agent.clone(),
-            session: job.at.session.clone(),
-            digest: None,
-            began: None,
-            kept: Some(kept),
-            is_kept: true,
-        };
-        let (live, _) = self.0.live.drive(asked, || agent.start(request))?;
-        Ok(Some(FoundRun::of_live(self.clone(), live)))
+    pub(super) async fn start_again(
+        &self,
+        caller: &Caller,
+        kept: PersistedRequest,
+    ) -> Result<Option<FoundRun>, ApiError> {
+        let Some(job) = kept.job()? else { return Ok(None) };
+        let asked = Asked::new(caller, job).before(Some(kept));
+        Ok(match self.0.local.enter(asked) {
+            Ok(entered) => {
+                let run = entered.run.clone();
+                self.0.local.start(entered, None).await?;
+                Some(FoundRun::of_live(self.clone(), run))
+            }
+            Err(_) => None, // it is active
+        })
     }
 
     /// Checks that new runs are accepted.
@@ -314,7 +242,7 @@ impl App {
 }
 
 /// Returns the run that a key started before.
-fn again(then: Option<&str>, now: Option<&str>, found: FoundRun) -> Result<FoundRun, ApiError> {
+pub(super) fn again(then: Option<&str>, now: Option<&str>, found: FoundRun) -> Result<FoundRun, ApiError> {
     if is_other(then, now) { Err(ApiError::idempotency_mismatch()) } else { Ok(found) }
 }
 
@@ -328,11 +256,10 @@ fn is_other(then: Option<&str>, now: Option<&str>) -> bool {
     then.zip(now).is_some_and(|(then, now)| then != now)
 }
 
-impl From<TooMany> for ApiError {
-    fn from(TooMany(most): TooMany) -> Self {
-        let message = format!("the key's limit of {most} active runs is reached: wait for one to end");
-        Self::too_many("too_many_runs", message, Duration::from_secs(5))
-    }
+/// 429: the caller has as many active runs as the key allows.
+pub(super) fn too_many(most: usize) -> ApiError {
+    let message = format!("the key's limit of {most} active runs is reached: wait for one to end");
+    ApiError::too_many("too_many_runs", message, Duration::from_secs(5))
 }
 
 /// 503: the server is draining.
@@ -359,10 +286,10 @@ pub(super) fn caps(caller: &Caller, wanted: Option<Caps>) -> Option<Caps> {
 
 /// Delivers the messages of a request to an active run. Returns `false` if it accepts none any
 /// more.
-fn steer(handle: &agent::RunHandle, request: &RunRequest) -> bool {
+fn steer(run: &LiveRun, request: &RunRequest) -> bool {
     match &request.input {
         agent::run::RunInput::Messages(messages) => {
-            messages.iter().all(|message| handle.steer(message.clone()).is_ok())
+            messages.iter().all(|message| run.signal(Signal::Steer(message.clone())).is_ok_and(|taken| taken))
         }
         _ => false,
     }

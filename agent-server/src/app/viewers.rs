@@ -50,7 +50,7 @@ impl Drop for Viewer {
         let run = self.0.clone();
         let Some(viewers) = run.viewers() else { return };
         viewers.count.fetch_sub(1, Ordering::AcqRel);
-        if run.handle().is_none() || !run.is_unwatched() {
+        if !run.is_live() || !run.is_unwatched() {
             return;
         }
         match tokio::runtime::Handle::try_current() {

@@ -160,7 +160,7 @@ impl Turn {
 async fn went_on(app: &App, caller: &Caller, runs: &[RunRecord], session: &str) -> Result<Option<Began>, ApiError> {
     let Some(newest) = runs.iter().rev().find(|run| !run.is_edit && !run.undone) else { return Ok(None) };
     let run = app.run(caller, &newest.run_id, Some(session)).await?;
-    if run.handle().is_none() && newest.status == Some(RunStatus::Paused) {
+    if !run.is_live() && newest.status == Some(RunStatus::Paused) {
         return Ok(None);
     }
     let mut paused = None;

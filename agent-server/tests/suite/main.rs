@@ -5,3 +5,4 @@ mod server;
 mod studio;
 #[cfg(feature = "telemetry")]
 mod traces;
+mod ways;

@@ -74,7 +74,7 @@ impl App {
         let notes = self.notes_of(run.store_name(), run.id()).await?;
         let view = run.view().await?;
         let is_over = matches!(view.status, RunStatus::Finished | RunStatus::Cancelled);
-        let mut is_left = self.dispatch().is_some() && !is_over && !notes.is_empty();
+        let mut is_left = self.remote().is_some() && !is_over && !notes.is_empty();
         let Some(happened) = Happened::seen(view) else { return Ok(is_left) };
         let untold = notes.into_iter().filter(|(_, note)| note.told.as_ref() != Some(&happened.id));
         for (key, _) in untold {

@@ -120,17 +120,6 @@ impl App {
         Ok(())
     }
 
-    /// Like [`hook`](Self::hook), with the default webhooks of the caller added.
-    ///
-    /// # Errors
-    /// The errors of [`hook`](Self::hook).
-    pub(super) async fn hook_usual(&self, caller: &Caller, run: &FoundRun, told: Vec<Hook>) -> Result<(), ApiError> {
-        if self.note_hooks(caller, run, told).await? {
-            self.tell_when_at_rest(run);
-        }
-        Ok(())
-    }
-
     /// Persists these webhooks of a run and the caller's default ones, unless they are already
     /// persisted. Returns `false` if the run has no webhooks.
     ///
@@ -169,7 +158,8 @@ impl App {
         self.note(session, notes.into_keys().map(|key| (key, None)).collect()).await?;
         let info = journal.info(session).await?;
         let is_empty = info.is_some_and(|info| info.runs == 0 && info.title.is_none());
-        if self.0.queue.is_some() && is_empty && self.noted(session, "").await?.is_empty() {
+        if (self.0.queue.is_some() || self.remote().is_none()) && is_empty && self.noted(session, "").await?.is_empty()
+        {
             journal.delete(session).await?;
         }
         Ok(())
@@ -228,12 +218,12 @@ impl App {
                 // The run never began, or belonged to another session before this one was forked.
                 // One that is about to be dispatched may become a dead letter before it begins.
                 Err(error) if error.status() == http::StatusCode::NOT_FOUND => {
-                    is_left |= self.dispatch().is_some();
+                    is_left |= self.remote().is_some();
                     continue;
                 }
                 found => found?,
             };
-            if run.handle().is_none() {
+            if !run.is_live() {
                 is_left |= self.tell(&run).await?;
             }
         }

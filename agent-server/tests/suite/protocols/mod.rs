@@ -5,7 +5,7 @@ mod ag_ui;
 mod mcp;
 mod openai;
 mod relayed;
-mod scenes;
+pub(crate) mod scenes;
 mod served;
 mod stdio;
 mod ui_stream;

@@ -21,5 +21,5 @@ mod spending;
 mod stops;
 pub(crate) mod support;
 mod tenants;
-mod webhooks;
+pub(crate) mod webhooks;
 mod workers;

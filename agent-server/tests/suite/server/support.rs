@@ -48,6 +48,11 @@ impl Gated {
         Self { inner: ScriptedModel::new(turns), gate: Arc::new(Semaphore::new(0)) }
     }
 
+    /// Returns the requests of all calls so far.
+    pub(crate) fn requests(&self) -> Vec<agent::testing::Seen> {
+        self.inner.requests()
+    }
+
     /// Lets one call through.
     pub(crate) fn open(&self) {
         self.gate.add_permits(1);
