@@ -195,6 +195,8 @@ def of_fields(body, known):
             continue
         try:
             pydantic.TypeAdapter(known[name]).validate_python(value)
+        except AttributeError as error:  # of an enumeration that is given a number
+            out.append((f".{name}", str(error)[:100]))
         except pydantic.ValidationError as error:
             for found in error.errors():
                 place = "".join("[]" if isinstance(at, int) else f".{at}" for at in found["loc"])

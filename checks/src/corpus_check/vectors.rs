@@ -59,6 +59,10 @@ impl Asked {
         if json.get("images").is_some() {
             return Err("vectors of images are not asked for");
         }
+        let several = |asked: &Value| asked["content"]["parts"].as_array().is_some_and(|parts| parts.len() > 1);
+        if json["requests"].as_array().into_iter().flatten().any(several) {
+            return Err("contents of several parts are not asked for");
+        }
         let texts = texts(&json).ok_or("texts that are said as numbers of tokens are not asked for")?;
         let profile = profile(exchange, &json);
         let word = find(&json, &["input_type", "taskType", "task_type"]).and_then(Value::as_str).unwrap_or_default();
@@ -116,7 +120,10 @@ fn decode(exchange: &Exchange, asked: &Asked) -> Outcome {
         return Outcome::NotCheckable("the body is not JSON");
     };
     let read = asked.codec(exchange).and_then(|codec| codec.decode(&asked.call(), &exchange.headers(), body));
+    let is_encoded_otherwise = vectors(&said).iter().flatten().any(|number| !number.is_finite());
     match read {
+        Ok(_) if is_encoded_otherwise => Outcome::Failed(vec!["another encoding was read as floats".to_owned()]),
+        Err(error) if is_encoded_otherwise => Outcome::of(complaints_about(&error, &exchange.response.body)),
         Ok(response) => Outcome::of(misread(&said, asked.texts.len(), &response)),
         Err(error) => Outcome::Failed(vec![format!("an answer was not read: {error:?}")]),
     }
@@ -136,8 +143,14 @@ fn misread(said: &Value, texts: usize, response: &EmbedResponse) -> Vec<String> 
             out.push(format!("vector {at}: {} at {place} became {}", said[place], read[place]));
         }
     }
-    let counted = find(said, &["prompt_tokens", "promptTokenCount", "token_count", "input_tokens", "total_tokens"]);
-    if let Some(tokens) = counted.and_then(Value::as_u64).filter(|tokens| *tokens != response.usage.total()) {
+    let names = ["prompt_tokens", "promptTokenCount", "token_count", "input_tokens", "total_tokens"];
+    let of_texts: Vec<_> =
+        said["predictions"].as_array().into_iter().flatten().filter_map(|one| find(one, &names)).collect();
+    let counted = match of_texts.is_empty() {
+        true => find(said, &names).and_then(Value::as_u64),
+        false => of_texts.into_iter().map(|count| count.as_f64().map(|count| count as u64)).sum(),
+    };
+    if let Some(tokens) = counted.filter(|tokens| *tokens != response.usage.total()) {
         out.push(format!("usage: {tokens} tokens became {:?}", response.usage));
     }
     out

@@ -68,7 +68,7 @@ pub(crate) enum Recording {
     Whole(Value),
     /// Complete stream, folded by the wire's naive fold into the equivalent whole body.
     Streamed(Value),
-    /// Stream that contains an error.
+    /// Stream that contains an error, or parts of two messages.
     Interrupted,
     /// Stream that ends before its response is complete.
     Cut,
@@ -142,7 +142,7 @@ impl Exchange {
             _ => Frames::read(body),
         };
         let Some(frames) = frames else { return Recording::Broken("an event is not JSON") };
-        if frames.data.iter().any(|frame| wire.is_error(frame)) {
+        if frames.data.iter().any(|frame| wire.is_error(frame)) || wire.is_broken_off(&frames) {
             Recording::Interrupted
         } else if frames.data.is_empty() {
             Recording::Broken("the stream holds no event")

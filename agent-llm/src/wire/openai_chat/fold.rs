@@ -127,6 +127,7 @@ impl Fold {
                     }
                 }
             }
+            Some(Content::Text(more)) if more.is_empty() => {}
             Some(Content::Text(more)) => self.push_part(text_part(more), Block::text(&**more), out),
             Some(Content::Parts(parts)) => {
                 for json in parts {

@@ -1,6 +1,7 @@
 //! Check that a decoded response is complete and correct.
 
-use agent::{Block, Error, ErrorKind, ModelResponse, Retry, llm::conformance::json};
+use agent::{Block, Error, ErrorKind, ModelResponse, Retry, core::FinishReason, llm::conformance::json};
+use http::StatusCode;
 use serde_json::Value;
 
 use super::{Outcome, Subject};
@@ -11,7 +12,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
         Recording::Refused(status) => {
             let body = &subject.exchange.response.body;
             let error = subject.codec.decode_error(*status, &subject.exchange.headers(), body.as_bytes());
-            Outcome::of(complaints_about(&error, body))
+            let mut complaints = complaints_about(&error, body);
+            complaints.extend(other_class(*status, &error));
+            Outcome::of(complaints)
         }
         Recording::Error | Recording::Interrupted => match subject.response() {
             Ok(_) => Outcome::failed("an error was taken for an answer"),
@@ -43,10 +46,39 @@ fn answer(subject: &Subject<'_>, whole: &Value) -> Outcome {
     let mut complaints = json::lost(&turn, &kept);
     complaints.extend(json::lost(&subject.wire.beside(whole), &kept));
     complaints.extend(misread(&subject.wire.meant(subject.exchange, &turn), &response));
+    complaints.extend(other_finish(subject.wire.finish(whole), &response));
     if let Some(total) = subject.wire.tokens(whole).filter(|total| *total != response.usage.total()) {
         complaints.push(format!("usage: {total} tokens became {:?}", response.usage));
     }
     Outcome::of(complaints)
+}
+
+/// Providers' finish reasons in lower case.
+const FINISHES: [(&[&str], FinishReason); 4] = [
+    (&["stop", "end_turn", "stop_sequence", "complete", "completed", "eos"], FinishReason::Stop),
+    (&["tool_calls", "tool_use", "tool_call", "function_call"], FinishReason::ToolCalls),
+    (
+        &["length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"],
+        FinishReason::Length,
+    ),
+    (
+        &["content_filter", "safety", "guardrail_intervened", "content_filtered", "recitation"],
+        FinishReason::ContentFilter,
+    ),
+];
+
+/// Returns a complaint if the finish reason is not the provider's `reason`. Calls are executed
+/// whatever reason for the end was given, and a turn that only refuses was filtered.
+fn other_finish(reason: &str, response: &ModelResponse) -> Option<String> {
+    let reason = reason.to_lowercase();
+    let (_, known) = FINISHES.iter().find(|(names, _)| names.contains(&&*reason))?;
+    let is_ended = matches!(known, FinishReason::Stop | FinishReason::ToolCalls);
+    let right = match (&response.finish, known) {
+        (FinishReason::ContentFilter, _) if is_ended => true,
+        (finish, _) if is_ended && response.message.has_calls() => *finish == FinishReason::ToolCalls,
+        (finish, known) => finish == known,
+    };
+    (!right).then(|| format!("finish: {reason:?} became {:?}", response.finish))
 }
 
 /// Lists the differences between the blocks and the recorded turn.
@@ -91,6 +123,31 @@ pub(crate) fn complaints_about(error: &Error, body: &str) -> Vec<String> {
         out.push(format!("the provider's words are lost: {error}"));
     }
     out
+}
+
+/// Returns a complaint if the class of a refusal is not the one that its status and its words
+/// imply.
+fn other_class(status: StatusCode, error: &Error) -> Option<String> {
+    let words = error.message().to_lowercase();
+    let has = |all: &[&str]| all.iter().all(|word| words.contains(word));
+    let is_too_long = [
+        &["prompt", "too long"][..],
+        &["input", "too long"],
+        &["messages", "too long"],
+        &["context", "exceed"],
+        &["maximum context length"],
+        &["input token", "exceed"],
+    ];
+    let classes: &[ErrorKind] = match status.as_u16() {
+        401 => &[ErrorKind::Authentication],
+        403 => &[ErrorKind::Authentication, ErrorKind::Quota, ErrorKind::ContentFiltered],
+        429 => &[ErrorKind::RateLimited, ErrorKind::Quota, ErrorKind::Overloaded],
+        503 | 529 => &[ErrorKind::Overloaded],
+        400 | 413 | 422 if is_too_long.into_iter().any(has) => &[ErrorKind::ContextOverflow],
+        _ => return None,
+    };
+    (!classes.contains(&error.kind()))
+        .then(|| format!("status {status} with these words is {:?}: {error}", error.kind()))
 }
 
 /// Serialises everything that is stored of a response.

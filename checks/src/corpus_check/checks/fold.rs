@@ -11,8 +11,11 @@ use super::{Outcome, Subject, decode::to_json};
 use crate::recordings::Recording;
 
 pub(super) fn check(subject: &Subject<'_>) -> Outcome {
-    let whole = match &subject.recording {
-        Recording::Streamed(whole) if subject.wire.turn(whole).is_some() => whole,
+    let (whole, turn) = match &subject.recording {
+        Recording::Streamed(whole) => match subject.wire.turn(whole) {
+            Some(turn) => (whole, turn),
+            None => return Outcome::NotMeant,
+        },
         Recording::Cut => return Outcome::NotCheckable("the stream was cut"),
         Recording::Interrupted => return Outcome::NotCheckable("the stream holds an error"),
         Recording::Broken(why) if subject.exchange.stream => return Outcome::NotCheckable(why),
@@ -26,7 +29,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
         Ok(whole) => whole,
         Err(error) => return Outcome::failed(format!("the equivalent whole body was not read: {error:?}")),
     };
-    let mut complaints = other_answer(subject, &whole, &streamed);
+    let mut complaints = other_answer(subject, &turn, &whole, &streamed);
     complaints.extend(other_blocks(&chunks, streamed.message.blocks()));
     match subject.streamed(false) {
         Ok((unheard, none)) if unheard == streamed && none.is_empty() => {}
@@ -35,14 +38,20 @@ pub(super) fn check(subject: &Subject<'_>) -> Outcome {
     Outcome::of(complaints)
 }
 
-/// Lists the differences between the streamed and the whole response.
-fn other_answer(subject: &Subject<'_>, whole: &ModelResponse, streamed: &ModelResponse) -> Vec<String> {
+/// Lists the differences between the streamed and the whole response of `turn`. A call without an
+/// id gets one that may differ: it is derived from the event.
+fn other_answer(subject: &Subject<'_>, turn: &Value, whole: &ModelResponse, streamed: &ModelResponse) -> Vec<String> {
+    let said = subject.wire.said(turn);
     let [left, right] = [whole, streamed].map(|response| {
         let mut blocks: Vec<&Block> = response.message.blocks().iter().collect();
         if !subject.wire.has_order() {
             blocks.sort_by_key(|block| rank(block));
         }
         let mut blocks = json!(blocks);
+        let calls = blocks.as_array_mut().into_iter().flatten().filter_map(|block| block.get_mut("tool_call"));
+        for (call, _) in calls.zip(&said.calls).filter(|(_, said)| said.id.is_empty()) {
+            call["id"] = "".into();
+        }
         if subject.wire.arguments_are_json() {
             blocks.as_array_mut().into_iter().flatten().for_each(read_arguments);
         }

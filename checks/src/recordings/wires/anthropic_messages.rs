@@ -36,6 +36,21 @@ impl Wire for AnthropicMessages {
         json["type"] == "error" || json.get("error").is_some_and(|error| !error.is_null())
     }
 
+    /// A second message begins before the first has ended.
+    fn is_broken_off(&self, frames: &Frames) -> bool {
+        let mut open = None;
+        frames.data.iter().any(|frame| match text(frame, "/type") {
+            "message_start" => {
+                open.replace(&frame["message"]["id"]).is_some_and(|known| known != &frame["message"]["id"])
+            }
+            "message_stop" => {
+                open = None;
+                false
+            }
+            _ => false,
+        })
+    }
+
     fn is_complete(&self, frames: &Frames) -> bool {
         frames.data.iter().any(|frame| frame["type"] == "message_stop" || !text(frame, "/delta/stop_reason").is_empty())
     }
@@ -116,6 +131,10 @@ impl Wire for AnthropicMessages {
         Some(all.sum())
     }
 
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        text(whole, "/stop_reason")
+    }
+
     fn arguments_are_json(&self) -> bool {
         true
     }
@@ -143,7 +162,10 @@ fn add(block: &mut Value, input: &mut String, delta: &Value) {
             none => *none = json!([delta["citation"]]),
         },
         _ => {
-            for (name, more) in delta.as_object().into_iter().flatten().filter(|(name, _)| *name != "type") {
+            // Numbers and `null` only describe progress.
+            let texts =
+                delta.as_object().into_iter().flatten().filter(|(name, more)| *name != "type" && more.is_string());
+            for (name, more) in texts {
                 let known = block[name].as_str().unwrap_or_default().to_owned();
                 block[name] = (known + more.as_str().unwrap_or_default()).into();
             }

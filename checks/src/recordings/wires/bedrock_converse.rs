@@ -99,6 +99,10 @@ impl Wire for BedrockConverse {
         whole.pointer("/usage/totalTokens")?.as_u64()
     }
 
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        text(whole, "/stopReason")
+    }
+
     fn arguments_are_json(&self) -> bool {
         true
     }
@@ -137,6 +141,10 @@ fn finished(mut block: Value, input: &str) -> Value {
             block.as_object_mut().into_iter().for_each(|fields| drop(fields.remove("citations")));
             block
         }
-        citations => json!({"citationsContent": {"citations": citations, "content": [{"text": block["text"]}]}}),
+        // Citations alone have no content.
+        citations => match block["text"].take() {
+            Value::Null => json!({"citationsContent": {"citations": citations}}),
+            text => json!({"citationsContent": {"citations": citations, "content": [{"text": text}]}}),
+        },
     }
 }

@@ -26,11 +26,20 @@ impl Wire for BedrockInvoke {
     fn foreign(&self, exchange: &Exchange) -> Option<&'static str> {
         let is_claude = exchange.request.path.contains("claude")
             || exchange.request.json.as_ref().is_some_and(|body| body.get("anthropic_version").is_some());
-        (!is_claude).then_some("another maker's own protocol inside InvokeModel")
+        let is_older = exchange.request.json.as_ref().is_some_and(|body| body.get("prompt").is_some());
+        match (is_claude, is_older) {
+            (false, _) => Some("another maker's own protocol inside InvokeModel"),
+            (true, true) => Some("completions of texts, Claude's older protocol"),
+            (true, false) => None,
+        }
     }
 
     fn is_error(&self, json: &Value) -> bool {
         AnthropicMessages.is_error(json)
+    }
+
+    fn is_broken_off(&self, frames: &Frames) -> bool {
+        AnthropicMessages.is_broken_off(frames)
     }
 
     fn is_complete(&self, frames: &Frames) -> bool {
@@ -59,6 +68,10 @@ impl Wire for BedrockInvoke {
 
     fn tokens(&self, whole: &Value) -> Option<u64> {
         AnthropicMessages.tokens(whole)
+    }
+
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        AnthropicMessages.finish(whole)
     }
 
     fn arguments_are_json(&self) -> bool {

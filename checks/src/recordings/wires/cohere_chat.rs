@@ -26,6 +26,11 @@ impl Wire for CohereChat {
         Ok(Box::new(CohereCodec::new(exchange.model(), profile)?))
     }
 
+    fn foreign(&self, exchange: &Exchange) -> Option<&'static str> {
+        let is_older = exchange.request.json.as_ref().is_some_and(|body| body.get("message").is_some());
+        is_older.then_some("an older version of Cohere's API is not spoken")
+    }
+
     fn is_error(&self, json: &Value) -> bool {
         json["message"].is_string() || !json["error"].is_null() || !json["delta"]["error"].is_null()
     }
@@ -101,6 +106,10 @@ impl Wire for CohereChat {
     fn tokens(&self, whole: &Value) -> Option<u64> {
         let tokens = whole.pointer("/usage/tokens")?;
         Some(tokens["input_tokens"].as_u64()? + tokens["output_tokens"].as_u64()?)
+    }
+
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        text(whole, "/finish_reason")
     }
 
     /// The plan, the contents and the calls are fields of one object.

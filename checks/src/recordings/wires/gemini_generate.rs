@@ -40,8 +40,12 @@ impl Wire for GeminiGenerate {
             keep_last(&mut whole, frame);
             let Some(said) = items(frame, "/candidates").first() else { continue };
             keep_last(&mut candidate, said);
-            items(said, "/content/parts").iter().for_each(|part| add(&mut parts, part));
+            items(said, "/content/parts").iter().for_each(|part| match parts.last_mut().filter(|last| is_open(last)) {
+                Some(open) if part["functionCall"]["name"].is_null() => extend_call(open, part),
+                _ => add(&mut parts, part),
+            });
         }
+        parts.iter_mut().for_each(close_call);
         if candidate.contains_key("content") {
             candidate.insert("content".into(), json!({"role": "model", "parts": parts}));
         }
@@ -85,6 +89,10 @@ impl Wire for GeminiGenerate {
         whole
     }
 
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        first(whole).map_or("", |candidate| text(candidate, "/finishReason"))
+    }
+
     fn tokens(&self, whole: &Value) -> Option<u64> {
         whole.pointer("/usageMetadata/totalTokenCount")?.as_u64()
     }
@@ -101,6 +109,52 @@ fn keep_last(known: &mut Map<String, Value>, said: &Value) {
         if !value.is_null() && *value != json!({}) && *value != json!([]) {
             known.insert(name.clone(), value.clone());
         }
+    }
+}
+
+/// Returns true for a call whose arguments continue.
+fn is_open(part: &Value) -> bool {
+    part["functionCall"]["willContinue"] == true
+}
+
+/// Adds a piece of a call that is open.
+fn extend_call(call: &mut Value, piece: &Value) {
+    call["functionCall"]["willContinue"] = piece["functionCall"]["willContinue"].clone();
+    if let (Value::Array(known), Value::Array(more)) =
+        (&mut call["functionCall"]["partialArgs"], &piece["functionCall"]["partialArgs"])
+    {
+        known.extend(more.iter().cloned());
+    }
+    if let Some(signature) = piece.get("thoughtSignature") {
+        call["thoughtSignature"] = signature.clone();
+    }
+}
+
+/// Replaces the pieces of the arguments of a call by the arguments: a whole call has no pieces.
+fn close_call(part: &mut Value) {
+    let Some(call) = part.get_mut("functionCall").and_then(Value::as_object_mut) else { return };
+    call.remove("willContinue");
+    let Some(pieces) = call.remove("partialArgs") else { return };
+    let args = call.entry("args").or_insert(json!({}));
+    for piece in items(&pieces, "") {
+        let value = ["stringValue", "numberValue", "boolValue"].iter().find_map(|name| piece.get(*name));
+        let steps = text(piece, "/jsonPath").trim_start_matches('$').replace(']', "");
+        let steps = steps.split(['.', '[']).filter(|step| !step.is_empty());
+        let at = steps.fold(&mut *args, |at, step| match step.parse::<usize>() {
+            Ok(index) => {
+                if !at.is_array() {
+                    *at = json!([]);
+                }
+                let list = at.as_array_mut().expect("it was made a list");
+                list.resize(list.len().max(index + 1), Value::Null);
+                &mut list[index]
+            }
+            Err(_) => &mut at[step.trim_matches(['\'', '"'])],
+        });
+        *at = match (at.as_str(), value) {
+            (Some(known), Some(Value::String(more))) => format!("{known}{more}").into(),
+            (_, value) => value.cloned().unwrap_or_default(),
+        };
     }
 }
 

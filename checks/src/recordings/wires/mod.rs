@@ -52,6 +52,12 @@ pub(crate) trait Wire: Sync {
     /// Returns true if this body, or this event, is an error.
     fn is_error(&self, json: &Value) -> bool;
 
+    /// Returns true if a stream without an error event is not one message. Default: false.
+    fn is_broken_off(&self, frames: &Frames) -> bool {
+        let _ = frames;
+        false
+    }
+
     /// Returns true if a stream has one event per line. Default: server-sent events.
     fn has_lines(&self) -> bool {
         false
@@ -93,6 +99,9 @@ pub(crate) trait Wire: Sync {
         let _ = whole;
         None
     }
+
+    /// Returns the provider's finish reason in a whole body; empty if it is missing.
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str;
 
     /// Lists the differences between the turns `back` and `sent`. Default: all differences.
     fn turn_differences(&self, sent: &Value, back: &Value) -> Vec<String> {

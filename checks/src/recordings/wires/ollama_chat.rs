@@ -87,6 +87,10 @@ impl Wire for OllamaChat {
         Some(whole["prompt_eval_count"].as_u64()? + whole["eval_count"].as_u64()?)
     }
 
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        text(whole, "/done_reason")
+    }
+
     /// Reasoning, text and calls are fields of one object.
     fn has_order(&self) -> bool {
         false

@@ -77,9 +77,6 @@ impl Wire for OpenAiChat {
                 }
             }
         }
-        if said.text.is_empty() {
-            said.text.push_str(text(turn, "/audio/transcript"));
-        }
         let details = items(turn, "/reasoning_details").iter();
         let details: String = details.flat_map(|detail| [text(detail, "/text"), text(detail, "/summary")]).collect();
         let spellings = [text(turn, "/reasoning_content"), text(turn, "/reasoning"), &details];
@@ -94,7 +91,7 @@ impl Wire for OpenAiChat {
                 arguments: arguments.cloned().unwrap_or("".into()),
             }
         }));
-        if let Some(older) = turn.get("function_call").filter(|older| older.is_object() && said.calls.is_empty()) {
+        if let Some(older) = older_call(turn).filter(|_| said.calls.is_empty()) {
             said.calls.push(Called {
                 id: String::new(),
                 name: text(older, "/name").to_owned(),
@@ -110,9 +107,13 @@ impl Wire for OpenAiChat {
         said
     }
 
-    /// Separates thinking from text for servers that leave it there, up to `</think>`.
+    /// Adds the transcript of a spoken turn, and separates thinking from text for servers that leave
+    /// it there, up to `</think>`.
     fn meant(&self, exchange: &Exchange, turn: &Value) -> Said {
         let mut said = self.said(turn);
+        if said.text.is_empty() {
+            said.text.push_str(text(turn, "/audio/transcript"));
+        }
         let has_tags =
             provider_of(exchange).and_then(|known| known.openai).is_some_and(|profile| profile.thinking_tags);
         if !has_tags || !said.reasoning.is_empty() {
@@ -144,7 +145,7 @@ impl Wire for OpenAiChat {
     }
 
     /// Calls without ids get some: their results must refer to them. A call of the API's older form
-    /// is sent back in the newer one.
+    /// is sent back in the newer one, and speech by its id.
     fn turn_differences(&self, sent: &Value, back: &Value) -> Vec<String> {
         let mut sent = sent.clone();
         for (at, call) in sent.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten().enumerate() {
@@ -152,12 +153,17 @@ impl Wire for OpenAiChat {
                 call["id"] = back["tool_calls"][at]["id"].clone();
             }
         }
-        if let Some(older) = sent.as_object_mut().filter(|turn| turn.get("tool_calls").is_none_or(Value::is_null))
-            && let Some(function) = older.remove("function_call").filter(Value::is_object)
-        {
-            let id = back["tool_calls"][0]["id"].clone();
-            older.retain(|_, value| !value.is_null());
-            older.insert("tool_calls".into(), json!([{"id": id, "type": "function", "function": function}]));
+        let older = older_call(&sent).filter(|_| items(&sent, "/tool_calls").is_empty()).cloned();
+        let speech = sent.pointer("/audio/id").cloned();
+        if let Some(turn) = sent.as_object_mut().filter(|_| older.is_some() || speech.is_some()) {
+            turn.retain(|name, value| !value.is_null() && (name != "function_call" || older.is_none()));
+            if let Some(function) = older {
+                let id = back["tool_calls"][0]["id"].clone();
+                turn.insert("tool_calls".into(), json!([{"id": id, "type": "function", "function": function}]));
+            }
+            if let Some(id) = speech {
+                turn.insert("audio".into(), json!({"id": id}));
+            }
         }
         json::differences(&sent, back)
     }
@@ -177,10 +183,20 @@ impl Wire for OpenAiChat {
         placed.into_iter().rev().for_each(|at| drop(messages.remove(at)));
     }
 
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        first(items(whole, "/choices")).map_or("", |choice| text(choice, "/finish_reason"))
+    }
+
     /// Reasoning, content and calls are fields of one object.
     fn has_order(&self) -> bool {
         false
     }
+}
+
+/// Returns the call in the API's older form. Some servers repeat the newer form's calls there, or an
+/// empty one.
+fn older_call(turn: &Value) -> Option<&Value> {
+    turn.get("function_call").filter(|older| !text(older, "/name").is_empty())
 }
 
 const FUNCTION: (&str, &str) = ("/function/name", "/function/arguments");
@@ -194,6 +210,9 @@ fn first(choices: &[Value]) -> Option<&Value> {
 fn add(message: &mut Map<String, Value>, name: &str, more: &Value) {
     match (name, more) {
         (_, Value::Null) => {}
+        // Bookkeeping of deltas, which no whole message has.
+        ("token_id", _) => {}
+        ("content", _) => add_content(message.entry(name).or_insert(Value::Null), more),
         ("tool_calls", Value::Array(calls)) => {
             let known = message.entry(name).or_insert(json!([]));
             if let Value::Array(known) = known {
@@ -204,6 +223,43 @@ fn add(message: &mut Map<String, Value>, name: &str, more: &Value) {
             }
         }
         _ => join(message.entry(name).or_insert(Value::Null), name, more),
+    }
+}
+
+/// Adds to a content: a text, or a list of parts. Text after a list belongs to the list.
+fn add_content(known: &mut Value, more: &Value) {
+    if !known.is_array() && !more.is_array() {
+        return join(known, "content", more);
+    }
+    let parts = |content: Value| match content {
+        Value::Array(parts) => parts,
+        Value::String(text) if !text.is_empty() => vec![json!({"type": "text", "text": text})],
+        _ => Vec::new(),
+    };
+    let mut all = parts(known.take());
+    parts(more.clone()).into_iter().for_each(|part| add_part(&mut all, part));
+    *known = all.into();
+}
+
+/// Adds a part, which extends the previous one if both are texts or both are thinking.
+fn add_part(parts: &mut Vec<Value>, part: Value) {
+    let is_plain = |item: &Value| item["type"] == "text" && item.as_object().is_some_and(|item| item.len() == 2);
+    let known = parts.last_mut().filter(|last| last["type"] == part["type"]);
+    let Some(last) = known.filter(|_| matches!(text(&part, "/type"), "text" | "thinking")) else {
+        return parts.push(part);
+    };
+    for (name, more) in part.as_object().into_iter().flatten() {
+        match (&mut last[name.as_str()], more) {
+            (Value::Array(texts), Value::Array(more)) if name == "thinking" => {
+                for item in more {
+                    match texts.last_mut().filter(|last| is_plain(last) && is_plain(item)) {
+                        Some(last) => join(&mut last["text"], "text", &item["text"]),
+                        None => texts.push(item.clone()),
+                    }
+                }
+            }
+            (known, more) => join(known, name, more),
+        }
     }
 }
 

@@ -87,6 +87,11 @@ impl Wire for OpenAiResponses {
                         arguments: arguments.clone(),
                     });
                 }
+                "computer_call" => said.calls.push(Called {
+                    id: text(item, "/call_id").to_owned(),
+                    name: "computer".to_owned(),
+                    arguments: as_arguments(item),
+                }),
                 _ => said.more = true,
             }
         }
@@ -112,9 +117,24 @@ impl Wire for OpenAiResponses {
         Value::Object(beside)
     }
 
+    fn finish<'a>(&self, whole: &'a Value) -> &'a str {
+        match text(whole, "/incomplete_details/reason") {
+            "" => text(whole, "/status"),
+            reason => reason,
+        }
+    }
+
     fn tokens(&self, whole: &Value) -> Option<u64> {
         whole.pointer("/usage/total_tokens")?.as_u64().filter(|total| *total > 0)
     }
+}
+
+/// Returns the fields of a computer call that its executor needs.
+fn as_arguments(item: &Value) -> Value {
+    let fields = ["action", "actions", "pending_safety_checks"].into_iter();
+    let fields = fields.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone())));
+    let is_said = |(_, value): &(String, Value)| !value.is_null() && *value != Value::Array(Vec::new());
+    Value::Object(fields.filter(is_said).collect())
 }
 
 /// Removes sources without an address and empty log probabilities, which are not sent back on
