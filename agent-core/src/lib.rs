@@ -25,6 +25,7 @@ mod deadlines;
 pub mod engine;
 pub mod error;
 pub mod event;
+pub mod exact;
 mod flow;
 mod future;
 pub mod history;

@@ -1,7 +1,7 @@
 //! Open tool calls of a suspended run.
 
 use agent_core::{
-    Checkpoint, Error, Result,
+    Checkpoint, Error, Result, exact,
     run::checkpoint::{CallState, PendingTurn, Phase},
 };
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Agent {
             call_id: call_id.to_owned(),
             tool: tool.to_owned(),
             description: description.unwrap_or_default(),
-            arguments: serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into()),
+            arguments: exact::from_str(arguments).unwrap_or_else(|_| arguments.into()),
             questions: questions.cloned().collect(),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{Chunk, Error, ModelRequest, ModelResponse, Result, message::Origin};
+use agent_core::{Chunk, Error, ModelRequest, ModelResponse, Result, ToolSpec, message::Origin, model::ToolFinding};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value};
@@ -52,6 +52,13 @@ pub trait Codec: Send + Sync + 'static {
         with_room(req, refused).or_else(|| without_tool(req, refused))
     }
 
+    /// Lists the rules of the provider that these tools violate, without a request.
+    /// [`encode`](Self::encode) applies the same rules. Default: none.
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        let _ = tools;
+        Vec::new()
+    }
+
     /// Adapts the codec to a rule of the provider that its refusal of a request points to. The
     /// request is sent again with the adapted codec, and a [lasting](Adapted::is_lasting) one
     /// encodes all later requests of the model. Default: `None`, no adaptation.
@@ -97,6 +104,10 @@ impl<C: Codec + ?Sized> Codec for Arc<C> {
 
     fn amend(&self, req: &ModelRequest, refused: &Error) -> Option<ModelRequest> {
         (**self).amend(req, refused)
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        (**self).check_tools(tools)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

@@ -7,7 +7,8 @@ use std::{
 };
 
 use agent_core::{
-    BoxError, BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, async_trait, boxed,
+    BoxError, BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, ModelService, Result, ToolSpec,
+    async_trait, boxed, model::ToolFinding,
 };
 use tower::{Layer, Service, ServiceExt};
 
@@ -69,6 +70,10 @@ impl Model for LayeredModel {
             Some(service) => service.clone().oneshot(req).await,
             None => self.model.call(req).await,
         }
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        self.model.check_tools(tools)
     }
 
     async fn warm_up(&self) -> Result<()> {

@@ -87,6 +87,7 @@
 //! * `aws-sdk`: the AWS SDK's credential chain, with single sign-on and credential processes.
 //! * `entra`: Microsoft Entra access tokens for `azure`.
 //! * `gcp`: Google Cloud access tokens for `vertex`.
+//! * `images`: images that exceed a provider's limits are scaled; without it, a text replaces them.
 //! * `reqwest`: implements [`Transport`] for `reqwest::Client`.
 //! * `testing`: [`conformance`], the test suite that every codec passes.
 

@@ -8,7 +8,7 @@ use crate::schema;
 
 #[derive(Deserialize, JsonSchema)]
 struct FinishArgs {
-    /// What was done and what came of it, for whoever asked.
+    /// The work that was done and its result, for the user.
     result: String,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt::Display};
 
-use agent_core::{BoxError, Error, Part, Result, ToolOutput};
+use agent_core::{BoxError, Error, Part, Result, ToolOutput, exact};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ impl IntoToolOutput for () {
 impl<T: Serialize> IntoToolOutput for Json<T> {
     fn into_tool_output(self) -> Result<ToolOutput> {
         let not_json = |e| Error::tool("the result cannot be written as JSON").with_source(Box::new(e) as BoxError);
-        serde_json::to_value(self.0).map(ToolOutput::value).map_err(not_json)
+        exact::to_value(&self.0).map(ToolOutput::value).map_err(not_json)
     }
 }
 
@@ -166,6 +166,24 @@ values!("boolean": bool);
 values!("integer": i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
 values!("number": f32, f64);
 
+macro_rules! long_integers {
+    ($($value:ty),*) => {$(
+        impl IntoToolOutput for $value {
+            /// A number of more than 64 bits becomes text with its digits: see
+            /// [`exact`](agent_core::exact).
+            fn into_tool_output(self) -> Result<ToolOutput> {
+                Json(self).into_tool_output()
+            }
+
+            fn output_schema() -> Option<Value> {
+                Some(json!({"type": "integer"}))
+            }
+        }
+    )*};
+}
+
+long_integers!(i128, u128);
+
 impl IntoToolOutput for Value {
     fn into_tool_output(self) -> Result<ToolOutput> {
         Ok(ToolOutput::value(self))
@@ -207,6 +225,8 @@ mod tests {
         assert_eq!(text(true), "true");
         assert_eq!(text(1.5), "1.5");
         assert_eq!(text(json!({"a": 1})), r#"{"a":1}"#);
+        assert_eq!(text(u128::MAX), u128::MAX.to_string());
+        assert_eq!(text(Json([i128::MIN])), format!("[\"{}\"]", i128::MIN));
         assert_eq!(text(Json(Some("a"))), "a");
         assert_eq!(text(None::<i32>), "null");
         assert_eq!(text(Some(Ok::<_, String>(1))), "1");

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 pub use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
 
-use agent_core::{Error, ErrorKind};
+use agent_core::{Error, ErrorKind, exact};
 
 pub use crate::{IntoToolOutput, Resource};
 
@@ -104,7 +104,7 @@ impl Argument {
 
     fn decode<T: DeserializeOwned>(self, req: &ToolRequest) -> Result<Option<T>> {
         let Some(value) = req.args.get(self.name) else { return Ok(None) };
-        T::deserialize(value).map(Some).map_err(|e| {
+        exact::from_value(value).map(Some).map_err(|e| {
             let why = if self.hidden { " does not fit its type".to_owned() } else { format!(": {e}") };
             self.invalid(req, &why)
         })

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use agent::{Error, ErrorKind, Result, run::Question};
+use agent::{Error, ErrorKind, Result, core::exact, run::Question};
 use agent_server::decision;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn approval(question: &Question) -> Result<Read> {
         "e" | "edit" => {
             eprintln!("now: {}", plain(&question.payload["arguments"].to_string()));
             let Some(text) = read("arguments: ")? else { return Ok(None) };
-            match serde_json::from_str::<Value>(&text) {
+            match exact::from_str(&text) {
                 Ok(arguments) if arguments.is_object() => Some(json!({"decision": "edit", "arguments": arguments})),
                 _ => None,
             }
@@ -139,7 +139,7 @@ fn options(question: &Question) -> Result<Read> {
 
 /// Parses the text as JSON, or returns it as a string.
 pub(crate) fn json_or_text(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+    exact::from_str(text).unwrap_or_else(|_| json!(text))
 }
 
 /// Reads a line; `None` at the end of the input.

@@ -154,3 +154,52 @@ fn the_doctor_starts_the_servers_of_sub_agents_too() {
     let (code, out, _) = end(&mut agent(dir.path()), &["doctor", "a.yaml"]);
     assert!(code == 1 && out.contains("server of b"), "{out}");
 }
+
+/// A server with a tool without problems, one with alternatives at the root, and one with a long description.
+const SERVER: &str = r#"
+import json, sys
+text = {"type": "string"}
+tools = [
+    {"name": "plain", "inputSchema": {"type": "object", "properties": {"q": text}}},
+    {"name": "choice", "inputSchema": {"type": "object", "anyOf": [{"properties": {"a": text}}, {"properties": {"b": text}}]}},
+    {"name": "long", "description": "d" * 1500, "inputSchema": {"type": "object", "properties": {}}},
+]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {}
+    if asked["method"] == "initialize":
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    if asked["method"] == "tools/list":
+        result = {"tools": tools}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn the_doctor_lists_the_tools_that_the_model_takes_only_in_another_form() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("s.py"), SERVER).unwrap();
+    let file = |model: &str| {
+        format!(
+            "name: a\nmodel: {model}\ntools:\n  - mcp: {{name: s, prefix: '', command: [python3, s.py], pass: [PATH]}}\n"
+        )
+    };
+    let doctor = |model: &str| {
+        fs::write(dir.path().join("a.yaml"), file(model)).unwrap();
+        let (_, out, _) = end(
+            agent(dir.path()).env("OPENAI_API_KEY", "sk-x").env("ANTHROPIC_API_KEY", "sk-x"),
+            &["doctor", "a.yaml"],
+        );
+        out.lines().filter(|line| line.contains(" is sent in another form")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let found = doctor("openai:gpt-5@chat");
+    assert!(
+        matches!(&found[..], [choice, long] if choice.contains("choice is sent") && long.contains("long is sent")),
+        "{found:?}"
+    );
+    assert!(found[0].contains("anyOf") && found[0].contains("Source: OpenAI"), "{found:?}");
+    let found = doctor("anthropic:claude-opus-4-5");
+    assert!(matches!(&found[..], [choice] if choice.contains("choice is sent")), "{found:?}");
+    assert_eq!(doctor("offline:any"), Vec::<String>::new());
+}

@@ -13,6 +13,7 @@
 
 mod allowance;
 mod call_model;
+mod finding;
 mod request;
 mod spoken;
 
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use self::{request::ModelRequest, spoken::Spoken};
+pub use self::{finding::ToolFinding, request::ModelRequest, spoken::Spoken};
 pub use crate::llm::{
     ApproximateCounter, Chunk, ChunkSink, Collector, Correction, Effort, FinishReason, MediaKind, MessageBuilder,
     Modality, ModelInfo, ModelParams, ModelResponse, OutputFormat, TokenCounter, ToolChoice, Voice,
@@ -30,7 +31,7 @@ pub use crate::{
     backoff::Backoff,
     usage::{PriceTable, Usage},
 };
-use crate::{error::Result, service::SharedService};
+use crate::{error::Result, service::SharedService, tooling::ToolSpec};
 
 /// A composed service stack around model calls.
 pub type ModelService = SharedService<ModelRequest, ModelResponse>;
@@ -71,6 +72,14 @@ pub trait Model: Send + Sync + 'static {
     /// otherwise the retrying layer does.
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse>;
 
+    /// Lists the rules of the model's provider that these tools violate, without a request. A call
+    /// applies the same rules: it offers the tools in the [repaired](ToolFinding::repair) form.
+    /// Default: none.
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        let _ = tools;
+        Vec::new()
+    }
+
     /// Opens resources that the model needs, such as a connection: before the first run of an agent
     /// that has it. May be called again, also during calls, and must then do nothing.
     ///
@@ -97,6 +106,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
         (**self).call(req).await
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        (**self).check_tools(tools)
     }
 
     async fn warm_up(&self) -> Result<()> {

@@ -9,6 +9,7 @@ use crate::{
     cx::{Ask, EngineCx, Hook, RunCx},
     error::{Error, ErrorKind, Result},
     event::EventKind,
+    exact,
     journal::{ServedEnd, ServedRun},
     message::ToolCall,
     state::Answer,
@@ -96,12 +97,13 @@ impl ToolRequest {
         self.checked.as_ref().is_some_and(|checked| Arc::ptr_eq(checked, &self.args))
     }
 
-    /// Deserialises the arguments.
+    /// Deserialises the arguments. Numbers of more than 64 bits keep every digit: see
+    /// [`exact`](crate::exact).
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArguments`] if they do not match `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T> {
-        T::deserialize(&*self.args).map_err(|e| {
+        exact::from_value(&self.args).map_err(|e| {
             Error::new(ErrorKind::InvalidArguments, format!("Invalid arguments for tool '{}': {e}", self.call.name))
         })
     }

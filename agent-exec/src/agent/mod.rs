@@ -11,7 +11,8 @@ use std::{
 };
 
 use agent_core::{
-    Checkpoint, Error, Journal, Model, ModelInfo, Result, RunEnd, RunRequest, Tool, ToolSpec, Toolset, journal::fork_at,
+    Checkpoint, Error, Journal, Model, ModelInfo, Result, RunEnd, RunRequest, Tool, ToolSpec, Toolset,
+    journal::fork_at, model::ToolFinding,
 };
 use tower::Service;
 
@@ -109,6 +110,12 @@ impl Agent {
     /// ```
     pub fn model(&self) -> &ModelInfo {
         &self.parts.executor.model_info
+    }
+
+    /// Lists the rules of the model's provider that these tools violate, without a request: see
+    /// [`Model::check_tools`](agent_core::Model::check_tools).
+    pub fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        self.origin.builder.model.check_tools(tools)
     }
 
     /// Returns the tools that the agent was built with, including those of its middlewares. The

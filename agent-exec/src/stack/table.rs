@@ -6,7 +6,7 @@ use std::{
 };
 
 use agent_core::{
-    Effect, Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolOptions, ToolSpecs, run::ToolChoices,
+    Effect, Error, ModelInfo, Result, RunCx, StateSchema, Tool, ToolOptions, ToolSpecs, exact, run::ToolChoices,
 };
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ pub(crate) fn parse(tool: Option<&Arc<ToolEntry>>, arguments: &str) -> Parsed {
             let is_truncated = parsed.truncated && !accepts_truncated(&entry.options);
             Parsed { value: parsed.value, repair: parsed.repair, is_truncated }
         }
-        None => match serde_json::from_str(arguments) {
+        None => match exact::from_str(arguments) {
             Ok(Value::Null) => Parsed { value: json!({}), repair: None, is_truncated: false },
             Ok(value @ Value::Object(_)) => Parsed { value, repair: None, is_truncated: false },
             _ => {

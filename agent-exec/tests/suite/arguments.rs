@@ -128,7 +128,7 @@ async fn an_unpaired_surrogate_in_arguments_becomes_a_replacement_character() {
 }
 
 #[tokio::test]
-async fn an_integer_reaches_the_tool_as_the_model_wrote_it_or_not_at_all() {
+async fn an_integer_reaches_the_tool_with_every_digit_that_the_model_wrote() {
     let whole = |log: &Log| echo(log).takes(json!({"n": {"type": "integer"}}), &["n"]);
     for n in ["9007199254740993", "-9223372036854775808", "18446744073709551615"] {
         let log = Log::default();
@@ -137,7 +137,11 @@ async fn an_integer_reaches_the_tool_as_the_model_wrote_it_or_not_at_all() {
     }
     let log = Log::default();
     let end = call(whole(&log), r#"{"n":12345678901234567890123}"#).await;
-    assert!(log.seen().is_empty() && told(&end).0.contains("12345678901234567890123"), "{}", told(&end).0);
+    assert_eq!(log.seen(), [r#"{"n":"12345678901234567890123"}"#]);
+    assert_eq!(stored(&end), r#"{"n":12345678901234567890123}"#, "the model's own text is kept");
+    let log = Log::default();
+    let end = call(whole(&log), r#"{"n":12345678901234567.5}"#).await;
+    assert!(log.seen().is_empty() && told(&end).0.contains("12345678901234567.5"), "{}", told(&end).0);
     let text = echo(&log).takes(json!({"n": {"type": ["integer", "string"]}}), &["n"]);
     call(text, r#"{"n":12345678901234567890123}"#).await;
     assert_eq!(log.seen(), [r#"{"n":"12345678901234567890123"}"#]);

@@ -48,7 +48,8 @@ fn compare(path: &str, wanted: &Value, got: &Value, out: &mut Vec<String>) {
 
 /// Returns the fields of the request `sent` that the request `back` does not preserve: `back` must
 /// have the same fields with equal values, lists in the same order, and no others. At the top level
-/// alone, a field that is `null` and `"stream": false` may be omitted, since they are defaults.
+/// alone, a field that is `null`, `"stream": false` and an empty list of tools may be omitted, since
+/// they are defaults.
 ///
 /// ```
 /// use agent_llm::conformance::json::not_kept;
@@ -65,8 +66,11 @@ pub fn not_kept(sent: &Value, back: &Value) -> Vec<String> {
 fn said(request: &Value) -> Value {
     let mut request = request.clone();
     if let Some(fields) = request.as_object_mut() {
-        let says_nothing =
-            |name: &str, value: &Value| value.is_null() || name == "stream" && value == &Value::Bool(false);
+        let says_nothing = |name: &str, value: &Value| match name {
+            "stream" => value.is_null() || *value == Value::Bool(false),
+            "tools" => value.is_null() || value.as_array().is_some_and(Vec::is_empty),
+            _ => value.is_null(),
+        };
         fields.retain(|name, value| !says_nothing(name, value));
     }
     request

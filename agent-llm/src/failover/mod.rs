@@ -7,7 +7,10 @@ mod sticky;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait, model::Spoken};
+use agent_core::{
+    EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, ToolSpec, async_trait,
+    model::{Spoken, ToolFinding},
+};
 
 pub use self::{builder::FailoverBuilder, sticky::Sticky};
 use self::{course::Course, rules::Rules, sticky::Memory};
@@ -143,6 +146,10 @@ impl Model for Failover {
             req.cx.emit(EventKind::Failover { from, to, kind: error.kind(), error: error.to_string() });
             spoken.take_back(&req.sink)?;
         }
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        self.candidates.iter().flat_map(|candidate| candidate.model.check_tools(tools)).collect()
     }
 
     async fn warm_up(&self) -> Result<()> {

@@ -17,7 +17,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use agent_core::{BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, async_trait, boxed};
+use agent_core::{
+    BoxFuture, Error, Model, ModelInfo, ModelRequest, ModelResponse, Result, ToolSpec, async_trait, boxed,
+    model::ToolFinding,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -102,6 +105,10 @@ fn session_name(id: &str) -> Cow<'_, str> {
 impl Model for HttpModel {
     fn info(&self) -> ModelInfo {
         self.info.clone()
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        self.codec().check_tools(tools)
     }
 
     // Written by hand, because async-trait's box would be filled by copying.

@@ -6,7 +6,10 @@ mod condition;
 
 use std::{fmt, sync::Arc};
 
-use agent_core::{EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, TokenCounter, async_trait};
+use agent_core::{
+    EventKind, Model, ModelInfo, ModelRequest, ModelResponse, Result, TokenCounter, ToolSpec, async_trait,
+    model::ToolFinding,
+};
 use serde_json::json;
 
 pub use self::{
@@ -124,6 +127,11 @@ impl Model for ModelRouter {
         req.cx.emit(EventKind::Custom { name: "model_route".into(), value });
         req.model = Some(route.info.clone());
         route.model.call(req).await
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        let routes = self.routes.iter().chain([&self.default]);
+        routes.flat_map(|route| route.model.check_tools(tools)).collect()
     }
 }
 

@@ -15,7 +15,9 @@ use std::{
 
 use agent_core::{
     AssistantMessage, ChunkSink, Error, FinishReason, Message, Model, ModelInfo, ModelRequest, ModelResponse, Part,
-    Result, SystemMessage, ToolChoice, ToolSpecs, async_trait, model::Collector, tool::WireKey,
+    Result, SystemMessage, ToolChoice, ToolSpec, ToolSpecs, async_trait,
+    model::{Collector, ToolFinding},
+    tool::WireKey,
 };
 
 use self::{call::CALLS, read::SEVERAL, speak::Speaker};
@@ -158,6 +160,11 @@ impl<M: Model> Model for XmlTools<M> {
             (info.tools, info.json_schema) = (true, false);
         }
         info
+    }
+
+    /// Tools of a model without tool calling are text.
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        if self.model.info().tools { self.model.check_tools(tools) } else { Vec::new() }
     }
 
     async fn warm_up(&self) -> Result<()> {

@@ -54,6 +54,19 @@ fn answer(wire: Wire) -> Answer {
             Wire::Messages => json!({"id": "m", "type": "message", "role": "assistant", "model": "m",
                 "content": [{"type": "text", "text": "hello"}], "stop_reason": "end_turn", "usage": {}})
             .to_string(),
+            Wire::Responses => json!({"id": "r", "object": "response", "status": "completed", "model": "m", "output": [
+                {"type": "message", "id": "i", "role": "assistant", "status": "completed",
+                 "content": [{"type": "output_text", "text": "hello", "annotations": []}]}]})
+            .to_string(),
+            Wire::Generate => json!({"candidates": [
+                {"content": {"role": "model", "parts": [{"text": "hello"}]}, "finishReason": "STOP"}]})
+            .to_string(),
+            Wire::Cohere => json!({"id": "c", "finish_reason": "COMPLETE",
+                "message": {"role": "assistant", "content": [{"type": "text", "text": "hello"}]}})
+            .to_string(),
+            Wire::Ollama => json!({"model": "m", "created_at": "2026-01-01T00:00:00Z", "done": true,
+                "done_reason": "stop", "message": {"role": "assistant", "content": "hello"}})
+            .to_string(),
             _ => hello(),
         },
     )
@@ -161,4 +174,45 @@ async fn a_refusal_that_repeats_or_points_to_no_rule_is_the_callers() {
     let provider = Provider::new([refusal("Invalid value for 'temperature'")]);
     model(Wire::Chat, &provider).call(request([Message::user("hi")])).await.expect_err("refused");
     assert_eq!(provider.calls(), 1);
+}
+
+/// Refusals that point to a rule of any kind, and one that points to none.
+const KINDS: [&str; 15] = [
+    "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 20",
+    "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+    "messages: `tool_use` ids must be unique",
+    "messages: text content blocks must contain non-whitespace text",
+    "After the optional system message, conversation roles must alternate user/assistant",
+    "A conversation must start with a user message.",
+    "Unexpected role 'user' after role 'tool'",
+    "The toolConfig field must be defined when using toolUse and toolResult content blocks.",
+    "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
+    "At most 1 image(s) may be provided in one request.",
+    "Could not process image",
+    "Image input is not supported by this model",
+    "Invalid 'tools[0].function.description': string too long. Expected a string with maximum length 1024",
+    "tools.0.custom.input_schema: JSON schema is invalid",
+    "Invalid value for 'top_k'",
+];
+
+#[tokio::test]
+async fn a_provider_that_refuses_each_rule_once_fails_at_most_one_turn_of_a_session() {
+    for wire in [Wire::Chat, Wire::Responses, Wire::Messages, Wire::Generate, Wire::Cohere, Wire::Ollama] {
+        let (mut failed, mut kinds) = (Vec::new(), KINDS.to_vec());
+        kinds.rotate_left(wire as usize); // another order for each
+        // Each refusal is followed by as many answers as its turn and the next one need at most.
+        for said in kinds {
+            let provider = Provider::new([refusal(said), answer(wire), answer(wire)]);
+            let model = model(wire, &provider);
+            let run = run(rich());
+            let (req, _) = listening(ModelRequest::new(run.cx().clone()));
+            if model.call(req.clone()).await.is_err() {
+                failed.push(said);
+            }
+            let next = model.call(req).await.expect(said);
+            assert_eq!(next.message.text(), "hello", "{wire}: {said}");
+        }
+        let unknown = |said: &&&str| !said.contains("top_k");
+        assert!(failed.iter().filter(unknown).count() <= 3, "{wire}: not repaired: {failed:?}");
+    }
 }

@@ -13,7 +13,7 @@ mod look_back;
 
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
-use agent_core::Result;
+use agent_core::{Result, exact};
 use serde_json::Value;
 
 pub(crate) use self::{
@@ -215,7 +215,7 @@ impl dyn Rewrite {
 
     /// Rewrites the arguments of a call as JSON values, so that escapes hide nothing.
     fn arguments<'a>(&self, arguments: &'a str) -> Result<Cow<'a, str>> {
-        match serde_json::from_str::<Value>(arguments) {
+        match exact::from_str(arguments) {
             Ok(value) => Ok(json(self, &value)?.map_or(arguments.into(), |changed| changed.to_string().into())),
             Err(_) => self.text(arguments),
         }

@@ -1,6 +1,6 @@
 //! Routes `/api/questions` and `/api/runs/{run}/answers`: open questions and their answers.
 
-use agent::{Question, journal::EntryBody, run::Answer};
+use agent::{Question, core::exact, journal::EntryBody, run::Answer};
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -56,7 +56,8 @@ struct Given {
     digest: String,
     allow: Option<bool>,
     reason: Option<String>,
-    arguments: Option<Value>,
+    #[serde(default, deserialize_with = "exact::deserialize")]
+    arguments: Value,
     #[serde(default, deserialize_with = "present")]
     value: Option<Value>,
 }
@@ -65,9 +66,9 @@ struct Given {
 /// journal.
 const MOST: usize = 100;
 
-/// Deserializes a value that is present, even if it is null.
+/// Deserializes a value that is present, even if it is null, with every digit of its numbers.
 fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+    exact::deserialize(from).map(Some)
 }
 
 impl Given {
@@ -75,7 +76,8 @@ impl Given {
         if self.reason.is_some() && self.allow != Some(false) {
             return Err(ApiError::invalid("'reason' requires \"allow\": false"));
         }
-        match (self.allow, &self.arguments, &self.value) {
+        let arguments = Some(&self.arguments).filter(|arguments| !arguments.is_null());
+        match (self.allow, arguments, &self.value) {
             (Some(allow), None, None) => Ok(decision(question, allow, self.reason.as_deref())),
             (None, Some(arguments), None) => Ok(json!({"decision": "edit", "arguments": arguments})),
             (None, None, Some(value)) => Ok(value.clone()),

@@ -1,4 +1,4 @@
-//! What the attribute refuses, and what the author of a tool reads then.
+//! Code that the attribute rejects, with the errors that its author reads.
 
 /// The cases are compiled in a project of their own, with nothing but what this package needs: here
 /// that is little.

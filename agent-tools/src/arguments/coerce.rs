@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use agent_core::exact;
 use serde_json::{Number, Value};
 
 use super::{
@@ -83,7 +84,7 @@ impl<'a> Shape<'a> {
             (Type::Integer | Type::Number, None) => number(text, types),
             (Type::Array, None) => self.array(text, schemas),
             (Type::Object, None) => structure(text).filter(Value::is_object),
-            _ => serde_json::from_str(text).ok().filter(|value| types.contains(Type::of(value))),
+            _ => exact::from_str(text).ok().filter(|value| types.contains(Type::of(value))),
         }
     }
 
@@ -123,6 +124,9 @@ fn boolean(text: &str) -> Option<Value> {
 }
 
 fn number(text: &str, types: Types) -> Option<Value> {
+    if exact::is_long_number(text) {
+        return None; // its digits are the number
+    }
     let n: Number = serde_json::from_str(text).ok()?;
     whole(&n, types).or_else(|| (types.contains(Type::Number) || !n.is_f64()).then_some(Value::Number(n)))
 }

@@ -3,8 +3,8 @@
 mod alias;
 mod check;
 mod coerce;
-mod integers;
 mod mend;
+pub(crate) mod numbers;
 mod problem;
 mod read;
 mod shape;
@@ -16,7 +16,7 @@ use agent_core::{Error, ErrorKind, Result, ToolSpec};
 use serde_json::Value;
 
 use self::{
-    check::Validator,
+    check::{Validator, Violation},
     problem::Problems,
     read::{Read, read},
     types::{Type, Types},
@@ -36,7 +36,7 @@ pub(crate) use self::{
 /// let parameters = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
 /// let schema = ArgumentSchema::compile(&ToolSpec::new("square", "Squares a number.", parameters))?;
 ///
-/// // A trailing comma and a number in quotes are mended ..
+/// // A trailing comma and a number in quotes are repaired ..
 /// let args = schema.parse(r#"{"n": "5",}"#);
 /// assert_eq!(args.value, json!({"n": 5}));
 /// assert!(!args.truncated);
@@ -119,7 +119,8 @@ impl ArgumentSchema {
     ///   closing quotes and brackets (then [`truncated`](Arguments::truncated) is set), trailing
     ///   commas, single quotes, line breaks in strings, unpaired surrogates (which become U+FFFD),
     ///   JSON inside a JSON string.
-    /// * An integer of more than 64 bits becomes text with the digits that the model wrote.
+    /// * A number that a [`Value`] would round becomes text with the digits that the model wrote: see
+    ///   [`exact`](agent_core::exact).
     /// * Text is converted where the schema requires another type: `"5"`, `"yes"`, `"a, b"` for a
     ///   list.
     /// * JSON other than an object becomes `{"_": ..}`; text that is not JSON becomes
@@ -147,6 +148,26 @@ impl ArgumentSchema {
         Arguments { value, repair: (!notes.is_empty()).then(|| notes.join("; ")), truncated: is_truncated }
     }
 
+    /// Writes arguments as JSON text for another program. Numbers of more than 64 bits, which
+    /// [`parse`](Self::parse) yields as text, are numbers again where the schema requires a number.
+    ///
+    /// ```
+    /// use agent_core::ToolSpec;
+    /// use agent_tools::ArgumentSchema;
+    /// use serde_json::json;
+    ///
+    /// let parameters = json!({"type": "object", "properties": {"id": {"type": "integer"}}});
+    /// let schema = ArgumentSchema::compile(&ToolSpec::new("look_up", "Looks a record up.", parameters))?;
+    /// let args = schema.parse(r#"{"id": 12345678901234567890123}"#).value;
+    /// schema.check(&args, &[])?;
+    /// assert_eq!(schema.to_json(&args), r#"{"id":12345678901234567890123}"#);
+    /// # Ok::<(), agent_core::Error>(())
+    /// ```
+    pub fn to_json(&self, args: &Value) -> String {
+        let marked = numbers::marked(&self.0.schema, args);
+        numbers::to_json(&marked).unwrap_or_else(|_| args.to_string())
+    }
+
     /// Validates arguments. Parameters that the schema does not name are rejected unless it has
     /// `additionalProperties`. Error messages do not show the values of the parameters `hidden`.
     ///
@@ -155,7 +176,7 @@ impl ArgumentSchema {
     pub fn check(&self, args: &Value, hidden: &[&str]) -> Result<()> {
         let Inner { tool, validator, known, open, .. } = &*self.0;
         let unknown = || args.as_object().into_iter().flatten().map(|(name, _)| name).filter(|n| !known.contains(*n));
-        let violations = validator.violations(args);
+        let violations = violations(validator, &self.0.schema, args);
         if violations.is_empty() && (*open || unknown().next().is_none()) {
             return Ok(());
         }
@@ -177,9 +198,10 @@ impl ArgumentSchema {
 /// do not make](crate#what-is-checked) are invalid too.
 pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), String> + Clone + Send + Sync + use<>> {
     let validator = Validator::compile(schema).map_err(|why| Error::config(format!("invalid JSON Schema: {why}")))?;
-    let validator = Arc::new(validator);
+    let compiled = Arc::new((validator, schema.clone()));
     Ok(move |value: &Value| {
-        let violations = validator.violations(value);
+        let (validator, schema) = &*compiled;
+        let violations = violations(validator, schema, value);
         if violations.is_empty() {
             return Ok(());
         }
@@ -187,6 +209,16 @@ pub fn check_value(schema: &Value) -> Result<impl Fn(&Value) -> Result<(), Strin
         violations.iter().for_each(|violation| problems.add(violation));
         Err(problems.to_string())
     })
+}
+
+/// Lists the violations of the schema. Text of a long number is a number where the schema requires
+/// one.
+fn violations(validator: &Validator, schema: &Value, value: &Value) -> Vec<Violation> {
+    let violations = validator.violations(value);
+    match numbers::rounded(schema, value).filter(|_| !violations.is_empty()) {
+        Some(rounded) => validator.violations(&rounded),
+        None => violations,
+    }
 }
 
 impl fmt::Debug for ArgumentSchema {

@@ -1,8 +1,9 @@
 //! Parses the model's text to a JSON object.
 
+use agent_core::exact;
 use serde_json::{Map, Value, json};
 
-use super::{integers::quoted_integers, mend::mend};
+use super::mend::mend;
 
 /// Arguments as parsed without a schema.
 pub(super) struct Read {
@@ -80,23 +81,14 @@ fn decode_wrapped(text: &str, wrappings: usize, repairs: &mut Repairs) -> Option
 
 /// Parses JSON, or text that is nearly JSON and has one obvious reading.
 pub(crate) fn json_or_mended(text: &str, repairs: &mut Repairs) -> Option<Value> {
-    if let Some(value) = exact_json(text) {
+    if let Ok(value) = exact::from_str(text) {
         return Some(value);
     }
     let mended = mend(text)?;
     repairs.is_truncated |= mended.is_truncated;
-    let value = exact_json(&mended.json)?;
+    let value = exact::from_str(&mended.json).ok()?;
     repairs.notes.extend(mended.slips.into_iter().map(str::to_owned));
     Some(value)
-}
-
-/// Parses JSON with exact integers: an integer of more than 64 bits becomes text.
-fn exact_json(text: &str) -> Option<Value> {
-    match quoted_integers(text) {
-        Some(quoted) => serde_json::from_str(&quoted),
-        None => serde_json::from_str(text),
-    }
-    .ok()
 }
 
 /// Returns the nesting depth of a value; 0 if it is neither a list nor an object.

@@ -1,6 +1,11 @@
 //! Repairs of messages that are not valid JSON, or not valid for the protocol.
 
-use rmcp::{RoleClient, service::RxJsonRpcMessage};
+use agent_core::exact;
+use rmcp::{
+    RoleClient,
+    model::{JsonRpcMessage, JsonRpcResponse, ServerResult},
+    service::RxJsonRpcMessage,
+};
 use serde_json::{Map, Value, json};
 
 /// Parses a message. A message that does not parse is repaired: half surrogate pairs become U+FFFD, `NaN` and infinities become
@@ -10,7 +15,7 @@ use serde_json::{Map, Value, json};
 /// The error of the message as it is, if it cannot be repaired.
 pub(super) fn parse(bytes: &[u8]) -> Result<RxJsonRpcMessage<RoleClient>, serde_json::Error> {
     let error = match serde_json::from_slice(bytes) {
-        Ok(message) if !may_list_tools(bytes) => return Ok(message),
+        Ok(message) if !may_list_tools(bytes) => return Ok(with_exact_numbers(message, bytes)),
         Ok(_) => None,
         Err(error) => Some(error),
     };
@@ -18,6 +23,19 @@ pub(super) fn parse(bytes: &[u8]) -> Result<RxJsonRpcMessage<RoleClient>, serde_
         Ok(message) => Ok(message),
         Err(other) => Err(error.unwrap_or(other)),
     }
+}
+
+/// Replaces the structured content of a result that has numbers of more than 64 bits.
+fn with_exact_numbers(mut message: RxJsonRpcMessage<RoleClient>, bytes: &[u8]) -> RxJsonRpcMessage<RoleClient> {
+    if let JsonRpcMessage::Response(JsonRpcResponse { result: ServerResult::CallToolResult(result), .. }) = &mut message
+        && let Some(content) = &mut result.structured_content
+        && let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !exact::is_lossless(text))
+        && let Ok(mut exact) = exact::from_str(text)
+        && let Some(exact) = exact.pointer_mut("/result/structuredContent")
+    {
+        *content = exact.take();
+    }
+    message
 }
 
 /// Parses any JSON, repaired.
@@ -125,7 +143,9 @@ fn may_list_tools(bytes: &[u8]) -> bool {
 
 /// True if [`parse`] yields the message as it is.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
-    !may_list_tools(bytes) && serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(bytes).is_ok()
+    !may_list_tools(bytes)
+        && serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(bytes).is_ok()
+        && std::str::from_utf8(bytes).is_ok_and(exact::is_lossless)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use tokio::{io::AsyncWriteExt, sync::Mutex};
 use super::lenient;
 
 use crate::{
+    arguments::numbers,
     lines::{Line, LineReader},
     program::{Process, Reader, Writer},
 };
@@ -101,11 +102,10 @@ impl Transport<RoleClient> for Lines {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let writer = self.writer.clone();
         async move {
-            let mut line = serde_json::to_vec(&item)?;
-            line.push(b'\n');
+            let line = numbers::to_json(&item)? + "\n";
             let mut writer = writer.lock().await;
             let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-            writer.write_all(&line).await?;
+            writer.write_all(line.as_bytes()).await?;
             writer.flush().await
         }
     }

@@ -24,7 +24,7 @@ use super::{
     http::{Headers, Outcome, refusal_of_redirect},
     lenient,
 };
-use crate::lines::Line;
+use crate::{arguments::numbers, lines::Line};
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
@@ -58,7 +58,8 @@ pub(super) async fn post(
     if let Some(session) = session {
         request = request.header(SESSION, session);
     }
-    let answer = request.json(message).send().await?;
+    let json = numbers::to_json(message).map_err(|e| StreamableHttpError::Io(io::Error::other(e)))?;
+    let answer = request.header(CONTENT_TYPE, JSON).body(json).send().await?;
     let status = answer.status();
     match (status, header(&answer, WWW_AUTHENTICATE)) {
         (StatusCode::UNAUTHORIZED, Some(challenge)) => {

@@ -16,7 +16,10 @@ use rmcp::{
 use tokio_util::io::StreamReader;
 
 use super::{Http, http::client};
-use crate::lines::{Event, Line, LineReader};
+use crate::{
+    arguments::numbers,
+    lines::{Event, Line, LineReader},
+};
 
 /// Time that the server has to announce its message endpoint.
 const HELLO: Duration = Duration::from_secs(5);
@@ -86,8 +89,10 @@ impl Transport<RoleClient> for Sse {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let request = self.client.post(self.to.clone()).headers(self.headers.clone()).json(&item);
+        let request = self.client.post(self.to.clone()).headers(self.headers.clone());
+        let body = numbers::to_json(&item);
         async move {
+            let request = request.header(CONTENT_TYPE, "application/json").body(body?);
             let answer = request.send().await.and_then(reqwest::Response::error_for_status);
             // The address may hold a secret.
             answer.map(drop).map_err(|e| io::Error::other(e.without_url()))

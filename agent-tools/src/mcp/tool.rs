@@ -16,7 +16,7 @@ use super::{
     schema,
     settings::Settings,
 };
-use crate::{ArgumentSchema, check_value};
+use crate::{ArgumentSchema, arguments::numbers, check_value};
 
 /// Tool of a server.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl ServerTool {
 
     async fn ask(&self, req: &ToolRequest, progress: &Arc<Progress>) -> Result<ToolOutput> {
         let mut params = CallToolRequestParams::new(self.name.clone());
-        params.arguments = req.args.as_object().cloned();
+        params.arguments = numbers::marked(&self.spec.parameters, &req.args).as_object().cloned();
         match self.link.call(self.timeout, (req, progress), &params).await? {
             ServerResult::CallToolResult(result) => {
                 content::check_size(&result, self.link.settings.limit)?;

@@ -11,7 +11,10 @@ use super::{
     operation::Operation,
     place::{Place, Style},
 };
-use crate::http::{Call, encoded};
+use crate::{
+    arguments::numbers,
+    http::{Call, encoded},
+};
 
 /// Maximum length of an idempotency key that is sent unchanged.
 const LONGEST_KEY: usize = 200;
@@ -49,7 +52,7 @@ impl Operation {
         if let Some(name) = &self.idempotency {
             headers.insert(name, HeaderValue::from_str(&key(&req.idempotency_key())).expect("a key of plain letters"));
         }
-        let body = self.written(args, &mut headers)?;
+        let body = self.written(numbers::marked(&self.schema, &req.args).as_object().unwrap_or(&none), &mut headers)?;
         for credential in &self.credentials {
             credential.put(&mut headers, &mut query, &mut cookies);
         }
@@ -94,7 +97,11 @@ impl Operation {
         };
         let Some(value) = value else { return Ok(None) };
         let (mime, bytes) = match &body.form {
-            Form::Json(mime) => (mime.as_str(), value.to_string()),
+            Form::Json(mime) => (
+                mime.as_str(),
+                numbers::to_json(&value)
+                    .map_err(|e| Error::tool("the body cannot be written as JSON").with_source(e))?,
+            ),
             Form::Text(mime) => (mime.as_str(), Style::Commas.joined(&value)),
             Form::Urlencoded => {
                 let fields =

@@ -2,10 +2,11 @@
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
 
-use agent_core::{Effect, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
+use agent_core::{Effect, Error, Result, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait};
 use serde_json::Value;
 
 use super::{Command, Sandbox};
+use crate::arguments::numbers;
 
 /// Maximum of output bytes.
 const MOST_OUTPUT: usize = 1 << 20;
@@ -109,7 +110,8 @@ impl Tool for ProgramTool {
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let mut process = self.sandbox.start(self.command.clone()).await?;
         let input = process.take_input();
-        let arguments = req.args.to_string();
+        let arguments = numbers::to_json(&numbers::marked(&self.spec.parameters, &req.args))
+            .map_err(|e| Error::tool("the arguments cannot be written as JSON").with_source(e))?;
         // A program need not read its arguments, and may write before it does: both streams are
         // served concurrently.
         let give = async {

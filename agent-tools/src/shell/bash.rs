@@ -28,7 +28,7 @@ struct BashArgs {
     /// Milliseconds after which it is ended.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
-    /// What it does, in five to ten words, for people.
+    /// Purpose of the command, in five to ten words, for people.
     #[serde(default)]
     #[expect(dead_code, reason = "it is for those who look at the call")]
     description: Option<String>,

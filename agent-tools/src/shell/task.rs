@@ -127,7 +127,7 @@ impl Tasks {
     }
 }
 
-/// A place that is reserved for a command that is about to start. It is given back if the start fails or is given up.
+/// Place reserved for a command that is about to start. It is released if the start fails or is cancelled.
 struct Place<'a> {
     tasks: &'a Tasks,
     key: (Arc<str>, String),

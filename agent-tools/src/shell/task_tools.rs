@@ -20,7 +20,7 @@ const ENDING: Duration = Duration::from_secs(5);
 struct OutputArgs {
     /// The command's id, as bash gave it.
     bash_id: String,
-    /// Milliseconds to wait for output if there is none yet. Default: 0.
+    /// Milliseconds to wait for the first output. Default: 0.
     #[schemars(range(max = 60_000))]
     wait: Option<u64>,
 }
@@ -43,7 +43,7 @@ pub(super) fn output(tasks: Arc<Tasks>) -> impl Tool {
 struct InputArgs {
     /// The command's id, as bash gave it.
     bash_id: String,
-    /// What it reads from its standard input; a line needs its line feed.
+    /// Text for its standard input; a line needs its line feed.
     text: String,
     /// Ends its input after that.
     #[serde(default)]

@@ -85,7 +85,7 @@ mod tests {
         #[derive(JsonSchema)]
         #[allow(dead_code, reason = "only its schema is looked at")]
         struct Order {
-            /// How many.
+            /// Number of items.
             number: u8,
             lines: Vec<Line>,
             paid: Option<f64>,

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 /// Number of hosts that are kept before unused ones are dropped.
 const MANY: usize = 1_000;
 
-/// Time at which a host may be asked again. Callers queue for the lock, and one that gives up leaves the queue.
+/// Time of the next request to a host. Callers queue for the lock; a cancelled one leaves the queue.
 type Next = Arc<tokio::sync::Mutex<Instant>>;
 
 /// Keeps a minimum time between requests to one host.
@@ -29,7 +29,7 @@ impl HostThrottle {
     /// Waits until the host may be asked again.
     ///
     /// # Cancellation safety
-    /// A caller that gives up takes no turn.
+    /// A cancelled caller takes no turn.
     pub(super) async fn turn(&self, host: &str) {
         if !self.apart.is_zero() {
             let host = self.host(host);

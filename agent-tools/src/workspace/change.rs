@@ -10,7 +10,7 @@ const MOST_LINES: usize = 5;
 /// A text that takes the place of another in a file.
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Change {
-    /// The text to replace, exactly as it stands in the file, without line numbers. It must be there exactly once.
+    /// The text to replace, with the exact characters of the file, without line numbers. It must occur exactly once.
     pub(super) old_text: String,
     /// The text to put in its place.
     pub(super) new_text: String,

@@ -21,7 +21,7 @@ const MOST_ENTRIES: usize = 1_000;
 struct ListFiles {
     /// The folder, relative to the root of the workspace; the root if it is left out.
     path: Option<String>,
-    /// How many levels to go down. Default: 1, which is the folder alone.
+    /// Number of levels to list. Default: 1, which is the folder alone.
     #[schemars(range(min = 1))]
     depth: Option<usize>,
 }

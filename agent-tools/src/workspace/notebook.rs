@@ -21,7 +21,7 @@ struct EditNotebook {
     path: String,
     /// The cell: its id, or its number from 0. Inserting puts the new cell before it; without it, at the end.
     cell: Option<Wanted>,
-    /// What is done. Default: replace.
+    /// The kind of change. Default: replace.
     #[serde(default)]
     mode: Mode,
     /// The new source of the cell. Replacing without it keeps the source, and changes the kind alone.

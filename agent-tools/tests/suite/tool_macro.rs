@@ -30,7 +30,7 @@ async fn add(
     a + b + i64::from(c) + d.unwrap_or(0)
 }
 
-/// What the weather is like.
+/// Weather of a place.
 #[derive(serde::Serialize, schemars::JsonSchema)]
 struct Weather {
     degrees: f64,
@@ -250,4 +250,22 @@ fn names_that_are_words_of_rust_lose_their_mark() {
 
     assert_eq!(r#match.spec().name, "match");
     assert_eq!(r#match.spec().parameters["required"], json!(["type"]));
+}
+
+/// Adds one to a number of any size.
+#[tool]
+async fn next(n: u128, rates: Vec<f64>) -> Result<u128, String> {
+    n.checked_add(1).filter(|_| rates == [std::f64::consts::PI]).ok_or_else(|| "too large".into())
+}
+
+#[tokio::test]
+async fn a_function_takes_and_returns_numbers_of_more_than_64_bits() {
+    let args = agent_core::exact::from_str(r#"{"n": 12345678901234567890123, "rates": [3.14159265358979323846]}"#);
+    let output = call(&next, args.expect("JSON")).await.expect("is counted");
+    assert_eq!(output.to_text(), "12345678901234567890124");
+    let schema = agent_tools::ArgumentSchema::compile(&next.spec()).expect("compiles");
+    let args = schema.parse(r#"{"n": 12345678901234567890123, "rates": ["3.14159265358979323846", 2]}"#);
+    schema.check(&args.value, &[]).expect("they are numbers");
+    let wrong = schema.parse(r#"{"n": 12345678901234567890123.5, "rates": []}"#);
+    assert!(schema.check(&wrong.value, &[]).is_err(), "it is no integer");
 }

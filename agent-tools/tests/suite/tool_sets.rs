@@ -20,7 +20,7 @@ fn hush() {}
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Greeting {
-    /// Who is greeted.
+    /// Name of the person to greet.
     name: String,
     #[serde(default = "once")]
     times: usize,

@@ -30,7 +30,7 @@ pub(super) struct Session {
     newest: u64,
 }
 
-/// Gives what it is told.
+/// Returns the text that it is given.
 #[tool]
 async fn look(at: String) -> String {
     format!("There is {at}.")

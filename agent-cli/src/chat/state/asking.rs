@@ -1,6 +1,6 @@
 //! A question that the user is asked.
 
-use agent::{Question, run::Answer};
+use agent::{Question, core::exact, run::Answer};
 use crossterm::event::{KeyCode, KeyEvent};
 use serde_json::{Value, json};
 
@@ -115,7 +115,7 @@ impl Asking {
 
     fn written(&mut self, text: &str) -> Outcome {
         if self.can_edit() {
-            return match serde_json::from_str::<Value>(text) {
+            return match exact::from_str(text) {
                 Ok(arguments) if arguments.is_object() => {
                     self.answer(json!({"decision": "edit", "arguments": arguments}))
                 }

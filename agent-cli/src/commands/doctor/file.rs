@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use agent::{Agent, AgentBuilder, AgentDefinition, config::Loaded, llm::Catalogue};
+use agent::{Agent, AgentBuilder, AgentDefinition, config::Loaded, core::model::ToolFinding, llm::Catalogue};
 
 use super::{Finding, machine};
 use crate::{
@@ -165,9 +165,14 @@ async fn tools(agent: &Agent) -> Vec<Finding> {
         specs => specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>().join(", "),
     };
     findings.push(Finding::well("tools", names(agent.tools())));
+    let mut all = agent.tools().to_vec();
     for tools in agent.toolsets() {
         findings.push(match listing::of_toolset(tools).await {
-            Ok(specs) => Finding::well("server", names(&specs)),
+            Ok(specs) => {
+                let found = Finding::well("server", names(&specs));
+                all.extend(specs);
+                found
+            }
             Err(error) => Finding::ill(
                 "server",
                 explained(&error),
@@ -175,5 +180,30 @@ async fn tools(agent: &Agent) -> Vec<Finding> {
             ),
         });
     }
+    findings.extend(refused(&agent.check_tools(&all)));
     findings
+}
+
+/// The tools that the provider of the model refuses, or takes in a repaired form, one finding for
+/// each tool.
+fn refused(found: &[ToolFinding]) -> Vec<Finding> {
+    let mut by_tool = BTreeMap::<Option<&str>, Vec<&ToolFinding>>::new();
+    found.iter().for_each(|one| by_tool.entry(one.tool.as_deref()).or_default().push(one));
+    let finding = |(tool, found): (Option<&str>, Vec<&ToolFinding>)| {
+        let lines = |line: &dyn Fn(&ToolFinding) -> String| {
+            let lines: BTreeSet<String> = found.iter().map(|one| line(one)).collect();
+            lines.into_iter().collect::<Vec<_>>().join("\n")
+        };
+        let text = lines(&|one| {
+            let name = tool.unwrap_or("all tools");
+            let ToolFinding { rule, source, .. } = one;
+            match &one.repair {
+                Some(repair) => format!("{name} is sent in another form: {repair}. Rule: {rule}. Source: {source}"),
+                None => format!("{name}: the provider refuses all requests. Rule: {rule}. Source: {source}"),
+            }
+        });
+        let is_well = found.iter().all(|one| one.repair.is_some());
+        Finding { what: "tool".to_owned(), is_well, found: text, advice: Some(lines(&|one| one.remedy.clone())) }
+    };
+    by_tool.into_iter().map(finding).collect()
 }

@@ -102,7 +102,7 @@ impl Origin {
     /// # Errors
     /// If the server cannot be reached. Calls that wait for another call's connection attempt fail
     /// with it, so that a thousand calls to an unreachable server fail at once instead of one after
-    /// the other.
+    /// the other. Calls that wait for a place while a connection is open do not.
     pub(super) async fn lease(self: &Arc<Self>, connector: &Connector) -> Result<Lease> {
         let mut seen = None;
         loop {
@@ -118,22 +118,23 @@ impl Origin {
         }
     }
 
-    /// `seen` is the number of failed attempts when the call began to wait.
+    /// `seen` is the number of failed attempts when the call began to wait for another's attempt.
     fn next(self: &Arc<Self>, seen: &mut Option<u64>) -> Result<Next<'_>> {
         let mut state = self.lock();
         if let Some(held) = self.take(&mut state) {
             return Ok(Next::Use(Lease::new(self.clone(), held, false)));
         }
         if let (failures, Some(failure)) = &state.failures
-            && *seen.get_or_insert(*failures) != *failures
+            && seen.is_some_and(|seen| seen != *failures)
         {
             return Err(again(failure));
         }
-        seen.get_or_insert(state.failures.0);
         // The first connection shows whether calls can share connections. Until then, and with
         // HTTP/2, one connection is opened at a time: each has room for many waiting calls.
         let waits = state.speaks != Some(Protocol::Http1) && state.opening > 0;
         if waits || !self.places.take(self.limits.most) {
+            let are_all_opening = self.places.taken() == state.opening;
+            *seen = (waits || are_all_opening).then_some(state.failures.0);
             return Ok(Next::Wait(self.places.changed.notified()));
         }
         state.opening += 1;
@@ -213,6 +214,10 @@ impl Places {
         let has_room = *taken < most;
         *taken += usize::from(has_room);
         has_room
+    }
+
+    fn taken(&self) -> usize {
+        *self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

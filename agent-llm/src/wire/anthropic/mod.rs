@@ -45,7 +45,9 @@ mod server_tools;
 mod settings;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result, ToolSpec, message::Origin, model::ToolFinding, tool::WireKey,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Uri};
 use serde_json::{Map, Value, json};
@@ -61,7 +63,7 @@ use crate::{
     error::{refused_tool::without_tool, room::with_room},
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked, without_thinking},
+        check::{Learned, Rules, check_tools, checked, without_thinking},
         claude::{Claude, tell_if_thoughtless},
         endpoint::post,
         events::Events,
@@ -181,6 +183,10 @@ impl Codec for AnthropicCodec {
         amend::without_reasoning(req, refused, self.claude.thinking)
             .or_else(|| with_room(req, refused))
             .or_else(|| without_tool(req, refused))
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

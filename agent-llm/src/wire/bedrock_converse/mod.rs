@@ -42,7 +42,9 @@ mod settings;
 mod tools;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result, ToolSpec, message::Origin, model::ToolFinding, tool::WireKey,
+};
 use bytes::Bytes;
 use http::{Request, Uri};
 
@@ -52,7 +54,7 @@ use crate::{
     Adapted, Codec, Decoder, Framing,
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked, without_thinking},
+        check::{Learned, Rules, check_tools, checked, without_thinking},
         claude::tell_if_thoughtless,
         endpoint::{endpoint, percent_encoded, post},
         events::Events,
@@ -143,6 +145,10 @@ impl Codec for BedrockCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.origin)
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

@@ -6,12 +6,15 @@
 //! as the rule permits, so that prompt caches keep their prefix.
 
 mod calls;
+mod describe;
 mod ids;
 mod media;
 mod messages;
 mod names;
 mod refusals;
 mod rules;
+#[cfg(feature = "images")]
+mod scale;
 mod schemas;
 mod sizes;
 mod tools;
@@ -25,7 +28,7 @@ use self::messages::Messages;
 pub(super) use self::{
     refusals::Learned,
     rules::Rules,
-    tools::{ToolText, text_of},
+    tools::{ToolText, check_tools, text_of},
     turns::without_thinking,
 };
 

@@ -129,10 +129,16 @@ impl Rules {
             Dialect::Openai => {
                 rules.ids.own = true;
                 rules.tools = OPENAI_TOOLS;
+                rules.media.count = Some(OPENAI_IMAGES);
             }
             // "Unexpected role 'user' after role 'tool'", code 3230 (api.mistral.ai, 2024-06 to
             // 2026-04); mistral-small-latest and ministral-3b-latest accept it by now.
-            Dialect::Mistral => rules.turns.answer_after_results = true,
+            // Images: at most 8 in a request, of 10 MB each (vision guide, 2025-09).
+            Dialect::Mistral => {
+                rules.turns.answer_after_results = true;
+                rules.media.count = Some(8);
+                rules.media.bytes = Some(10_000_000 * 4 / 3);
+            }
             // "thinking is enabled but reasoning_content is missing in assistant tool call message"
             // (api.moonshot.ai, 2026-03); "The `reasoning_content` in the thinking mode must be
             // passed back to the API" (api.deepseek.com, 2026-02). Without thinking, DeepSeek
@@ -158,7 +164,10 @@ impl Rules {
         // "string too long. Expected a string with maximum length 64" (`input[].call_id` at OpenAI,
         // 2026-05). The same id of two calls: "Duplicate function call id" (2026-09).
         rules.ids = IdRule { length: Length::Most(64), plain: false, own: true, unique: true };
-        rules.tools = if profile.dialect == Dialect::Openai { OPENAI_TOOLS } else { rules.tools };
+        if profile.dialect == Dialect::Openai {
+            rules.tools = OPENAI_TOOLS;
+            rules.media.count = Some(OPENAI_IMAGES);
+        }
         rules
     }
 
@@ -188,6 +197,12 @@ impl Rules {
     /// Returns the rules of Bedrock's Converse; `is_claude` is true for Anthropic's models.
     pub(in crate::wire) fn converse(is_claude: bool) -> Self {
         let mut rules = if is_claude { Self::messages() } else { ANY };
+        if !is_claude {
+            // "You can include up to 20 images. Each image's size, height, and width must be no more
+            // than 3.75 MB, 8000 px, and 8000 px" (API reference of Message, 2025-10).
+            let bytes = Some(5 * 1024 * 1024); // 3.75 MB in base64
+            rules.media = MediaRules { side: Some(8000), bytes, count: Some(20), ..rules.media };
+        }
         // "toolUseId": `[a-zA-Z0-9_-]+`, at most 64 (API reference, 2026-10).
         rules.ids = IdRule { length: Length::Most(64), plain: true, own: false, unique: true };
         // "The text field in the ContentBlock object is blank" (2026-08).
@@ -205,6 +220,8 @@ impl Rules {
         let mut rules = ANY;
         // Image understanding (ai.google.dev, 2026-09): HEIC and HEIF, but no GIF.
         rules.media.images = &[Kind::Jpeg, Kind::Png, Kind::Webp, Kind::Gif, Kind::Heic];
+        // 3600 images in a request (ai.google.dev, 2025-10).
+        rules.media.count = Some(3600);
         rules
     }
 
@@ -255,6 +272,9 @@ fn has_alternating_template(model: &str) -> bool {
     let model = model.to_lowercase();
     FAMILIES.iter().any(|family| model.contains(family))
 }
+
+/// OpenAI and Azure: images in a request (guide to images and vision, 2025-10).
+const OPENAI_IMAGES: usize = 500;
 
 /// OpenAI and Azure: at most 128 tools ("Expected an array with maximum length 128", 2025-08),
 /// descriptions of 1024 characters (2025-06; the newest models may take more), `properties`

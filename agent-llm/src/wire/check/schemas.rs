@@ -13,30 +13,114 @@ use serde_json::{Map, Value, json};
 use super::rules::ToolRules;
 use crate::wire::schema::open_api::open_api;
 
+/// A rule about schemas, and the repair of a schema that violates it.
+pub(super) struct SchemaRule {
+    pub(super) rule: &'static str,
+    /// Source of the rule, and the date on which it held.
+    pub(super) source: &'static str,
+    /// Description of the repair.
+    pub(super) repair: &'static str,
+    pub(super) remedy: &'static str,
+    holds: fn(&ToolRules) -> bool,
+    /// Repairs the schema; returns a description of alternatives that it removed.
+    apply: fn(&mut Value) -> Option<String>,
+}
+
+/// Rules about schemas, in the order of repair.
+pub(super) const RULES: [SchemaRule; 6] = [
+    SchemaRule {
+        rule: "schemas follow JSON Schema 2020-12",
+        source: "Anthropic: \"JSON schema is invalid. It must match JSON Schema draft 2020-12\" (2026-09)",
+        repair: "older keywords are converted, and fields of the wrong type removed",
+        remedy: "let the tool's server write draft 2020-12: prefixItems for tuples, numbers in exclusiveMinimum",
+        holds: |_| true,
+        apply: |schema| {
+            walk(schema, &mut modern::rewrite);
+            None
+        },
+    },
+    SchemaRule {
+        rule: "references point into '#/$defs/'",
+        source: "Moonshot: references into other places are not resolved (2026-03)",
+        repair: "the targets are moved to '$defs'",
+        remedy: "define shared schemas in '$defs'",
+        holds: |_| true,
+        apply: |schema| {
+            references::gather(schema);
+            None
+        },
+    },
+    SchemaRule {
+        rule: "the root of a schema is an object without 'anyOf', 'oneOf', 'allOf', 'not', 'enum' and '$ref'",
+        source: "OpenAI and Anthropic: \"schema must have type 'object' and not have 'anyOf' at the top level\" (2026-05)",
+        repair: "the properties of the alternatives are merged; the description lists the alternatives",
+        remedy: "split the tool, or move the alternatives into a property",
+        holds: |_| true,
+        apply: root::flatten,
+    },
+    SchemaRule {
+        rule: "schemas have types, properties, items and enumerations only",
+        source: "the provider's refusal of an earlier request",
+        repair: "other keywords are removed",
+        remedy: "simplify the schema",
+        holds: |rules| rules.simple,
+        apply: |schema| {
+            *schema = simple(schema);
+            None
+        },
+    },
+    SchemaRule {
+        rule: "an object at the root has 'properties', and an array has 'items'",
+        source: "OpenAI: \"object schema missing properties\" (2025-04), \"array schema missing items\" (2024-05)",
+        repair: "empty ones are added",
+        remedy: "declare the properties of the object, and the items of the array",
+        holds: |rules| rules.complete,
+        apply: complete,
+    },
+    SchemaRule {
+        rule: "property keys match '^[a-zA-Z0-9_.-]{1,64}$'",
+        source: "Anthropic: \"Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'\" (2026-09)",
+        repair: "the keys are renamed, and named back for the call",
+        remedy: "use short keys of letters, digits, '_', '.' and '-'",
+        holds: |rules| rules.plain_keys,
+        apply: |schema| {
+            walk(schema, &mut rename_keys);
+            None
+        },
+    },
+];
+
 /// Returns the schema in a form that the provider accepts, and a description of the alternatives at
 /// the root, if it had any.
 pub(super) fn repaired(schema: &Value, rules: &ToolRules) -> (Value, Option<String>) {
     let mut schema = schema.clone();
-    walk(&mut schema, &mut modern::rewrite);
-    references::gather(&mut schema);
-    let choice = root::flatten(&mut schema);
-    if rules.simple {
-        schema = simple(&schema);
+    let steps = RULES.iter().filter(|rule| (rule.holds)(rules));
+    let choices: Vec<_> = steps.filter_map(|rule| (rule.apply)(&mut schema)).collect();
+    (schema, choices.into_iter().next())
+}
+
+/// Returns the rules that the schema violates.
+pub(super) fn violated(schema: &Value, rules: &ToolRules) -> Vec<&'static SchemaRule> {
+    let mut schema = schema.clone();
+    let is_violated = |rule: &&SchemaRule| {
+        let before = schema.clone();
+        (rule.apply)(&mut schema);
+        before != schema
+    };
+    RULES.iter().filter(|rule| (rule.holds)(rules)).filter(is_violated).collect()
+}
+
+/// Adds the fields that each object at the root and each array must have.
+fn complete(schema: &mut Value) -> Option<String> {
+    if let Some(root) = schema.as_object_mut() {
+        root.entry("properties").or_insert_with(|| json!({}));
     }
-    if rules.complete {
-        if let Some(root) = schema.as_object_mut() {
-            root.entry("properties").or_insert_with(|| json!({}));
+    walk(schema, &mut |fields| {
+        if fields.get("type").is_some_and(|kind| kind == "array") && !fields.contains_key("items") {
+            fields.insert("items".into(), json!({}));
         }
-        walk(&mut schema, &mut |fields| {
-            if fields.get("type").is_some_and(|kind| kind == "array") && !fields.contains_key("items") {
-                fields.insert("items".into(), json!({}));
-            }
-        });
-    }
-    if rules.plain_keys {
-        walk(&mut schema, &mut rename_keys);
-    }
-    (schema, choice)
+    });
+    None
 }
 
 /// Reduces the schema to types, properties, items, enumerations and descriptions.

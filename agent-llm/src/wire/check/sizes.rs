@@ -112,7 +112,7 @@ pub(super) fn pixels(base64: &str, kind: Kind) -> Option<(u32, u32)> {
 }
 
 /// Decodes the first characters, as far as they are base64.
-fn bytes(base64: &str, most: usize) -> Vec<u8> {
+pub(super) fn bytes(base64: &str, most: usize) -> Vec<u8> {
     let head: Vec<u8> = base64.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=').take(most).collect();
     // A single trailing character does not encode a byte.
     let whole = head.len() - usize::from(head.len() % 4 == 1);

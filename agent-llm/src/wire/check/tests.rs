@@ -434,3 +434,58 @@ fn what_breaks_no_rule_is_written_as_it_came() {
     let body = String::from_utf8(chat().encode(&req).expect("encodes").body().to_vec()).expect("UTF-8");
     assert!(body.contains(raw.json()), "{body}");
 }
+
+/// A tool whose schema violates `broken`, with a description of this length.
+fn tool(name: &str, parameters: Value, description: usize) -> ToolSpec {
+    ToolSpec::new(name, "d".repeat(description), parameters)
+}
+
+#[test]
+fn tools_that_a_provider_rejects_are_listed_with_rule_source_repair_and_remedy() {
+    let plain = || json!({"type": "object", "properties": {"q": {"type": "string"}}});
+    let choice = json!({"type": "object", "anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {}}]});
+    let keys = json!({"type": "object", "properties": {"$top": {"type": "integer"}}});
+    let tuple = json!({"type": "object", "properties": {"at": {"type": "array", "items": [{"type": "number"}]}}});
+    let tools = [
+        tool("plain", plain(), 10),
+        tool("choice", choice, 10),
+        tool("keys", keys, 10),
+        tool("tuple", tuple, 10),
+        tool("bare", json!({"type": "object"}), 10),
+        tool("long", plain(), 2000),
+    ];
+    let names = |codec: &dyn Codec| {
+        let findings = codec.check_tools(&tools);
+        assert!(findings.iter().all(|one| one.repair.is_some() && !one.source.is_empty() && !one.remedy.is_empty()));
+        findings.into_iter().filter_map(|one| one.tool).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&chat()), ["choice", "tuple", "tuple", "bare", "long"]);
+    assert_eq!(names(&anthropic()), ["choice", "keys", "tuple"]);
+    let many: Vec<_> = (0..130).map(|n| tool(&format!("t{n}"), plain(), 1)).collect();
+    let findings = chat().check_tools(&many);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].repair.is_none() && findings[0].tool.is_none(), "{findings:?}");
+    assert!(findings[0].rule.contains("128") && findings[0].remedy.contains("tool_search"), "{findings:?}");
+}
+
+#[test]
+fn a_tool_without_findings_is_sent_unchanged() {
+    let schemas = [
+        json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}}),
+        json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}}),
+        json!({"type": "object", "properties": {}, "items": []}),
+        json!({"type": "object", "properties": {"x y": {}}}),
+        json!({"$ref": "#/definitions/a", "definitions": {"a": {"type": "object"}}}),
+    ];
+    for schema in schemas {
+        let spec = tool("t", schema.clone(), 5);
+        for (name, codec) in [("chat", &chat() as &dyn Codec), ("messages", &anthropic())] {
+            let mut req = request([Message::user("go")]);
+            req.tools = [spec.clone()].into_iter().collect();
+            let body = body(codec, &req);
+            let sent = body.pointer("/tools/0/function/parameters").or(body.pointer("/tools/0/input_schema"));
+            let is_same = sent == Some(&schema);
+            assert_eq!(codec.check_tools(&[spec.clone()]).is_empty(), is_same, "{name}: {schema}: {sent:?}");
+        }
+    }
+}

@@ -40,7 +40,9 @@ mod request;
 mod settings;
 mod usage;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Part, Result, ToolSpec, message::Origin, model::ToolFinding, tool::WireKey,
+};
 use bytes::Bytes;
 use http::{Request, Uri};
 
@@ -50,7 +52,7 @@ use crate::{
     Adapted, Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked},
+        check::{Learned, Rules, check_tools, checked},
         content::{check_parts, is_file},
         endpoint::{endpoint, post},
         events::Events,
@@ -129,6 +131,10 @@ impl Codec for CohereCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin())
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.manner.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

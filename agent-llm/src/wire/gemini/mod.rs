@@ -42,7 +42,9 @@ mod turn;
 mod usage;
 mod wrapper;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result, ToolSpec, message::Origin, model::ToolFinding, tool::WireKey,
+};
 use bytes::Bytes;
 use http::{Request, Uri};
 
@@ -52,7 +54,7 @@ use crate::{
     Adapted, Codec, Decoder,
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked},
+        check::{Learned, Rules, check_tools, checked},
         endpoint::{endpoint, post},
         events::Events,
         server_tools::{check, check_no_count, refusal},
@@ -139,6 +141,10 @@ impl Codec for GeminiCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), &self.origin)
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

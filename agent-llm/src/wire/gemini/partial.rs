@@ -1,7 +1,10 @@
 //! Calls with streamed arguments, which the API sends only on request.
 
-use agent_core::{Block, message::Origin};
-use serde_json::{Value, json, value::to_raw_value};
+use agent_core::{Block, exact, message::Origin};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::read::{CallSaid, PartSaid};
 use crate::wire::{
@@ -15,7 +18,7 @@ open_struct! {
     ArgSaid {
         path: Str<'a> = "jsonPath" | "json_path",
         text: Str<'a> = "stringValue" | "string_value",
-        number: Value = "numberValue" | "number_value",
+        number: &'a RawValue = "numberValue" | "number_value",
         truth: Value = "boolValue" | "bool_value",
     }
 }
@@ -43,12 +46,13 @@ impl Partial {
     pub(super) fn take(&mut self, said: &PartSaid<'_>, call: &CallSaid<'_>) {
         let args = &mut self.part["functionCall"]["args"];
         if let Some(all) = &call.args {
-            args.clone_from(all);
+            *args = exact::from_str(all.get()).unwrap_or_default();
         }
         for arg in call.partial.iter().flatten() {
             let value = match arg {
                 ArgSaid { text: Some(text), .. } => json!(text.0),
-                ArgSaid { number, truth, .. } => number.as_ref().or(truth.as_ref()).cloned().unwrap_or_default(),
+                ArgSaid { number: Some(number), .. } => exact::from_str(number.get()).unwrap_or_default(),
+                ArgSaid { truth, .. } => truth.clone().unwrap_or_default(),
             };
             put(args, text(&arg.path), value);
         }

@@ -1,7 +1,7 @@
 //! Decoding of the API's parts.
 
 use agent_core::{
-    Block, Media, ToolCall,
+    Block, Media, ToolCall, exact,
     message::{MediaSource, Origin},
 };
 #[cfg(feature = "requests")]
@@ -12,7 +12,7 @@ use super::{partial::ArgSaid, server_tools::server_call};
 use crate::wire::{
     ids::NAMELESS,
     json::raw,
-    lenient::{Str, text},
+    lenient::{Str, lenient, text},
     open_struct::open_struct,
 };
 
@@ -33,7 +33,7 @@ open_struct! {
     CallSaid {
         id: Str<'a> = "id",
         name: Str<'a> = "name",
-        args: Value = "args",
+        args: &'a RawValue = "args",
         partial: Vec<ArgSaid<'a>> = "partialArgs" | "partial_args",
         continues: bool = "willContinue" | "will_continue",
     }
@@ -67,7 +67,13 @@ impl CallSaid<'_> {
     }
 
     pub(super) fn arguments(&self) -> String {
-        self.args.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string)
+        self.args.map_or_else(
+            || "{}".to_owned(),
+            |json| match exact::is_lossless(json.get()) {
+                true => lenient::<Value>(json).to_string(),
+                false => json.get().to_owned(),
+            },
+        )
     }
 
     /// Returns true if this is a piece of a streamed call.

@@ -29,7 +29,9 @@ mod profile;
 mod request;
 mod settings;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Part, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Part, Result, ToolSpec, message::Origin, model::ToolFinding, tool::WireKey,
+};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, Uri};
 
@@ -41,7 +43,7 @@ use crate::{
     Adapted, Codec, Decoder, Framing, ProviderError,
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked},
+        check::{Learned, Rules, check_tools, checked},
         content::check_parts,
         endpoint::{endpoint, post},
         events::Events,
@@ -134,6 +136,10 @@ impl Codec for OllamaCodec {
 
     fn framing(&self) -> Framing {
         Framing::Lines
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.manner.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

@@ -31,7 +31,12 @@ mod settings;
 mod tags;
 mod turn;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, model::Modality, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result, ToolSpec,
+    message::Origin,
+    model::{Modality, ToolFinding},
+    tool::WireKey,
+};
 use bytes::Bytes;
 use http::{Request, Uri};
 use serde_json::{Map, Value};
@@ -42,7 +47,7 @@ use crate::{
     Adapted, Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked},
+        check::{Learned, Rules, check_tools, checked},
         endpoint::post,
         server_tools::{self, check_no_count, refusal},
         surrogates::text_of,
@@ -119,6 +124,10 @@ impl Codec for OpenAiChatCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin(), self.manner.profile.thinking_tags)
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.manner.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

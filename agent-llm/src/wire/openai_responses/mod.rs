@@ -60,7 +60,9 @@ mod settings;
 mod tools;
 mod turn;
 
-use agent_core::{Error, ModelRequest, ModelResponse, Result, message::Origin, tool::WireKey};
+use agent_core::{
+    Error, ModelRequest, ModelResponse, Result, ToolSpec, message::Origin, model::ToolFinding, tool::WireKey,
+};
 use bytes::Bytes;
 use http::{Request, Uri};
 use serde_json::{Map, Value};
@@ -71,7 +73,7 @@ use crate::{
     Adapted, Codec, Decoder, Profile,
     wire::{
         body::{Bodies, Draft},
-        check::{Learned, Rules, checked},
+        check::{Learned, Rules, check_tools, checked},
         endpoint::post,
         openai_chat::messages::MessageStyle,
         server_tools::{check, check_no_count, check_text_alone, refusal},
@@ -154,6 +156,10 @@ impl Codec for OpenAiResponsesCodec {
 
     fn decode(&self, body: &[u8]) -> Result<ModelResponse> {
         answer::decode(&text_of(body), self.origin())
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        check_tools(tools, &self.manner.rules)
     }
 
     fn adapt(&self, refused: &Error) -> Option<Adapted> {

@@ -15,7 +15,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use super::server::{ask, read_request};
+use super::server::{Server, ask, read_request};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
 
@@ -63,6 +63,35 @@ async fn calls_wait_for_one_of_the_connections_that_there_may_be() {
     let answers = join_all((0..50).map(|_| ask(&transport, &url, "?"))).await;
     assert!(answers.into_iter().all(|answer| answer.expect("an answer") == b"hi"));
     assert_eq!(opened.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_a_place_does_not_fail_with_the_attempt_of_another() {
+    let server = Server::start().await;
+    let transport = server.trusted().max_connections(2).build().expect("a transport");
+    let started = tokio::sync::Notify::new();
+    let serving = async {
+        let mut first = server.accept().await.expect("a client");
+        read_request(&mut first).await;
+        started.notify_one();
+        server.refuse().await;
+        let mut third = server.accept().await.expect("a client");
+        read_request(&mut third).await;
+        third.write_all(ANSWER).await.expect("writes");
+        std::future::pending::<()>().await;
+    };
+    let held = server.ask(&transport, "held");
+    let others = async {
+        started.notified().await;
+        futures::join!(server.ask(&transport, "refused"), server.ask(&transport, "served"))
+    };
+    let (refused, served) = tokio::select! {
+        () = serving => unreachable!("it serves to the end"),
+        answer = held => panic!("it is not answered: {answer:?}"),
+        answers = others => answers,
+    };
+    assert!(refused.is_err());
+    assert_eq!(served.expect("an answer"), b"hi");
 }
 
 #[tokio::test]

@@ -91,6 +91,11 @@ impl Server {
         self.acceptor.accept(self.listener.accept().await?.0).await
     }
 
+    /// Closes the next connection at once.
+    pub(crate) async fn refuse(&self) {
+        drop(self.listener.accept().await);
+    }
+
     /// Settings of a transport that trusts only this server.
     pub(crate) fn trusted(&self) -> HttpTransportBuilder {
         HttpTransport::builder().no_proxy().no_system_roots().add_roots(self.identity.0.cert.pem())

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
-use agent_core::{Error, ErrorKind, Result, RunCx};
+use agent_core::{Error, ErrorKind, Result, RunCx, exact};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
@@ -136,7 +136,7 @@ fn read(before: &Value, answer: String) -> Option<Value> {
     match before {
         _ if answer.is_empty() => Some(before.clone()),
         Value::String(_) => Some(answer.into()),
-        _ => serde_json::from_str(&answer).ok(),
+        _ => exact::from_str(&answer).ok(),
     }
 }
 

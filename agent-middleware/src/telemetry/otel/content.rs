@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use agent_core::{
     AssistantMessage, Block, Error, ErrorKind, FinishReason, History, Media, Message, Part, SystemMessage, ToolSpecs,
-    message::MediaSource,
+    exact, message::MediaSource,
 };
 use serde_json::{Map, Value, json};
 
@@ -153,7 +153,7 @@ impl Room<'_> {
             Block::Text(text) => json!({ "type": "text", "content": self.text(text.text.clone()) }),
             Block::Reasoning(said) => json!({ "type": "reasoning", "content": self.text(said.text.clone()) }),
             Block::ToolCall(call) => {
-                let arguments = match serde_json::from_str(&call.arguments) {
+                let arguments = match exact::from_str(&call.arguments) {
                     Ok(arguments) => self.value(arguments),
                     Err(_) => Value::String(self.text(call.arguments.clone())),
                 };

@@ -1,6 +1,6 @@
 //! Traced models outside of an agent.
 
-use agent_core::{Model, ModelInfo, ModelRequest, ModelResponse, Result};
+use agent_core::{Model, ModelInfo, ModelRequest, ModelResponse, Result, ToolSpec, model::ToolFinding};
 use async_trait::async_trait;
 
 use super::{Telemetry, is_wanted};
@@ -22,6 +22,10 @@ impl<M> TracedModel<M> {
 impl<M: Model> Model for TracedModel<M> {
     fn info(&self) -> ModelInfo {
         self.inner.info()
+    }
+
+    fn check_tools(&self, tools: &[ToolSpec]) -> Vec<ToolFinding> {
+        self.inner.check_tools(tools)
     }
 
     async fn call(&self, mut req: ModelRequest) -> Result<ModelResponse> {

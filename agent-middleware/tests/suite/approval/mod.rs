@@ -1,6 +1,7 @@
 //! Approval of tool calls by a person.
 
 use crate::common;
+mod bypass;
 mod console;
 mod permissions;
 mod shell;

@@ -68,7 +68,6 @@ async fn wrong_calls_and_wrong_programs_are_errors_that_cost_no_call() {
         ("add(1, 2, 3)", "TypeError: add() takes 2 positional arguments but 3 were given"),
         ("say(nom='x')", "TypeError: say() got an unexpected keyword argument 'nom': it has (name)"),
         ("say(print)", "which is not JSON"),
-        ("say(10**30)", "has an integer of more than 64 bits"),
         ("subtract(1, 2)", "NameError: name 'subtract' is not defined"),
         ("import requests", "ModuleNotFoundError"),
         ("1 / 0", "ZeroDivisionError"),

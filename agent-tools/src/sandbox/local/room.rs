@@ -14,7 +14,7 @@ pub(super) struct Mounts {
     pub(super) network: bool,
 }
 
-/// Directories of the system's programs. `/opt` is none: images keep applications there.
+/// Directories of the system's programs, without `/opt`: images keep applications there.
 pub(super) const SYSTEM: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 
 /// Files of `/etc` that programs need, none of them secret.

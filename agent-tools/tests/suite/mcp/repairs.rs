@@ -37,7 +37,8 @@ fn usual(method: &str, id: &Value) -> String {
 
 /// Counts the requests of each method, and yields the lines that answer a request.
 fn answers(script: &Script, line: &[u8], counts: &Mutex<Vec<String>>) -> Option<Vec<String>> {
-    let asked: Value = serde_json::from_slice(line).expect("JSON");
+    let mut asked: Value = serde_json::from_slice(line).expect("JSON");
+    asked["line"] = String::from_utf8_lossy(line).into();
     let method = asked["method"].as_str()?.to_owned();
     let id = asked.get("id")?;
     let nth = {
@@ -352,4 +353,40 @@ async fn the_model_can_connect_a_server_that_could_not_be_reached() {
         names.iter().any(|name| name.ends_with("echo")) && !names.iter().any(|name| name.starts_with("connect_")),
         "{names:?}"
     );
+}
+
+/// A server with a tool that takes numbers; its answers quote the line of the call.
+fn counts(method: &str, asked: &Value, _: usize) -> Option<Vec<String>> {
+    let (id, line) = (&asked["id"], &asked["line"]);
+    match method {
+        "tools/list" => {
+            let properties =
+                json!({"id": {"type": "integer"}, "share": {"type": "number"}, "note": {"type": "string"}});
+            let tools = json!([{"name": "pay", "inputSchema": {"type": "object", "properties": properties}}]);
+            Some(vec![json!({"jsonrpc": "2.0", "id": id, "result": {"tools": tools}}).to_string()])
+        }
+        "tools/call" => Some(vec![format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{line}}}],"structuredContent":{{"id":98765432109876543210987,"n":0.5}}}}}}"#
+        )]),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_number_of_more_than_64_bits_reaches_the_server_and_comes_back_with_every_digit() {
+    let over_json = Client::builder("s", Http::new(over_http(false, "", counts).await)).prefix("");
+    let over_events = Client::builder("s", Http::new(over_http(true, "", counts).await)).prefix("");
+    for builder in [over_streams(counts), over_json, over_events] {
+        let client = builder.build().expect("builds");
+        let args =
+            json!({"id": "12345678901234567890123", "share": "0.12345678901234567890", "note": "12345678901234567890"});
+        let output = call(&client, "pay", args).await.expect("is paid");
+        let written = output.to_text();
+        for part in
+            [r#""id":12345678901234567890123"#, r#""share":0.12345678901234567890"#, r#""note":"12345678901234567890""#]
+        {
+            assert!(written.contains(part), "{part}: {written}");
+        }
+        assert_eq!(output.as_value(), Some(&json!({"id": "98765432109876543210987", "n": 0.5})));
+    }
 }

@@ -86,6 +86,24 @@ async fn every_argument_goes_where_the_document_says() {
 }
 
 #[tokio::test]
+async fn numbers_of_more_than_64_bits_are_sent_with_every_digit() {
+    let server = echo().await;
+    let (whole, number) = (json!({"type": "integer"}), json!({"type": "number"}));
+    let schema =
+        json!({"type": "object", "properties": {"account": whole, "rates": {"type": "array", "items": number}}});
+    let operation = json!({
+        "parameters": [path_id(), {"name": "n", "in": "query", "schema": {"type": "integer"}}],
+        "requestBody": {"required": true, "content": {"application/json": {"schema": schema}}},
+    });
+    let long = "12345678901234567890123";
+    let args = json!({"id": long, "n": long, "account": long, "rates": [0.5, "3.14159265358979323846"]});
+    call(&*tool(&server, operation, |b| b), args).await.expect("is done");
+    let request = server.seen().remove(0);
+    assert!(request.starts_with(&format!("POST /v1/a/{long}/b?n={long} ")), "{request}");
+    assert!(request.ends_with(&format!(r#"{{"account":{long},"rates":[0.5,3.14159265358979323846]}}"#)), "{request}");
+}
+
+#[tokio::test]
 async fn bodies_are_json_forms_and_text() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}, "b": {"type": "object"}}});
     let cases = [

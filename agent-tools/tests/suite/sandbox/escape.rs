@@ -30,6 +30,7 @@ pub(crate) const SECRET: &str = "SECRET-4711";
 /// port that it listens on, `{name}` a unique name.
 pub(crate) const ATTEMPTS: &[(&str, &str)] = &[
     // Reading.
+    ("applications of the image", "ls -A /opt | grep . && echo SECRET-4711"),
     ("an absolute path", "cat {host}/secret"),
     ("a relative path", "cat ../host/secret"),
     ("many dots", "cat ../../../../../../../../../../../../{host}/secret"),
@@ -293,9 +294,14 @@ pub(crate) fn is_of_this_machine(attempt: &str) -> bool {
 
 #[tokio::test]
 async fn no_attempt_to_get_out_has_any_effect() {
+    attempt_all(|isolation| Place::new(isolation, |b| b)).await;
+}
+
+/// Makes every attempt in a sandbox of its own, with each isolation.
+pub(crate) async fn attempt_all(place: impl Fn(Isolation) -> Place) {
     for isolation in isolations() {
         for (what, attempt) in ATTEMPTS.iter().filter(|(_, attempt)| is_of_this_machine(attempt)) {
-            let place = Place::new(isolation, |b| b);
+            let place = place(isolation);
             let mut host = Host::new(place.host());
             let what = format!("{what} ({isolation:?})");
             println!("{what}");

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::{
     Place,
-    escape::{Host, SECRET},
+    escape::{Host, SECRET, attempt_all},
     isolations, run,
 };
 
@@ -200,6 +200,14 @@ async fn no_variable_runs_anything_outside_where_sh_is_bash() {
                 assert_eq!(said, format!("{value}\n"), "{what}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn no_attempt_to_get_out_has_any_effect_where_sh_is_bash() {
+    let bash = folder_with("/bin/bash");
+    if is_within("no_attempt_to_get_out_has_any_effect_where_sh_is_bash", bash.path()) {
+        attempt_all(|isolation| Place::new(isolation, |b| b.readable(first()))).await;
     }
 }
 

@@ -10,13 +10,13 @@ use crate::support;
 use std::{sync::Arc, time::Duration};
 
 use agent_core::{
-    Effect, Resources, Result, RunCx, Tool, ToolOutput,
+    Effect, Resources, Result, RunCx, Tool, ToolOutput, async_trait,
     engine::{RunDriver, RunParts},
     run::RunIds,
 };
 use agent_tools::{
     Shell,
-    sandbox::{Exit, Isolation, LocalSandbox, MemorySandbox, Sandbox},
+    sandbox::{Command, Exit, Guarantees, Isolation, LocalSandbox, MemorySandbox, Process, Sandbox},
 };
 use serde_json::{Value, json};
 
@@ -130,4 +130,39 @@ async fn the_tools_work_over_any_sandbox_and_say_what_repeating_would_do() {
     let expected = [("bash", once), ("bash_output", again), ("bash_input", once), ("kill_bash", again)]
         .map(|(n, e)| (n.into(), e));
     assert_eq!(effects, expected);
+}
+
+/// A sandbox in which no program ever starts.
+#[derive(Debug)]
+struct Stuck(MemorySandbox);
+
+#[async_trait]
+impl Sandbox for Stuck {
+    async fn start(&self, _: Command) -> Result<Process> {
+        std::future::pending().await
+    }
+
+    fn root(&self) -> &str {
+        self.0.root()
+    }
+
+    fn temp_dir(&self) -> &str {
+        self.0.temp_dir()
+    }
+
+    fn guarantees(&self) -> &Guarantees {
+        self.0.guarantees()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_dropped_while_its_command_starts_gives_its_place_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let shell = Called::over(Arc::new(Stuck(MemorySandbox::new())), dir, |shell| shell.max_tasks(1));
+    let background = || json!({"command": "sleep 1000", "run_in_background": true});
+    for _ in 0..3 {
+        let call = shell.try_call(shell.run.cx(), "bash", background());
+        let ended = tokio::time::timeout(Duration::from_secs(1), call).await;
+        assert!(ended.is_err(), "the place of the earlier call is free: {ended:?}");
+    }
 }

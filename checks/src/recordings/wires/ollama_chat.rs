@@ -87,6 +87,14 @@ impl Wire for OllamaChat {
         Some(whole["prompt_eval_count"].as_u64()? + whole["eval_count"].as_u64()?)
     }
 
+    /// Streaming is the default.
+    fn normalise_request(&self, request: &mut Value) {
+        if let Some(fields) = request.as_object_mut().filter(|fields| fields.get("stream") == Some(&Value::Bool(true)))
+        {
+            fields.remove("stream");
+        }
+    }
+
     fn finish<'a>(&self, whole: &'a Value) -> &'a str {
         text(whole, "/done_reason")
     }
