@@ -14,7 +14,6 @@ mod look_back;
 use std::{borrow::Cow, fmt, ops::Range, sync::Arc};
 
 use agent_core::{Result, exact};
-use serde_json::Value;
 
 pub(crate) use self::{
     chunks::rewriter,
