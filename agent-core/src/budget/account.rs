@@ -8,7 +8,7 @@ use std::{
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
-use super::{Amounts, Balance, Caps, Ledger};
+use super::{Amounts, Balance, Caps, Ledger, Reserved};
 use crate::error::Result;
 
 /// An account, with the caps that this budget applies to it.
@@ -52,12 +52,32 @@ impl Account {
         }
     }
 
-    /// Reserves `wanted` and returns a receipt, which only ledgers need; `None` if it does not fit
-    /// now.
-    pub(crate) async fn reserve(&self, wanted: Amounts) -> Result<Option<u64>> {
+    /// Returns the number of accounts at the beginning of a list that are in the same ledger; at
+    /// least one.
+    fn together(accounts: &[Self]) -> usize {
+        let Some(Self { at: Backend::Ledger(ledger, _), .. }) = accounts.first() else { return 1 };
+        let is_there = |account: &&Self| matches!(&account.at, Backend::Ledger(other, _) if Arc::ptr_eq(ledger, other));
+        accounts.iter().take_while(is_there).count()
+    }
+
+    /// Reserves `wanted` in the accounts at the beginning of a list that are in the same ledger, and
+    /// returns the receipts, which only ledgers need.
+    pub(crate) async fn reserve(accounts: &[Self], wanted: Amounts) -> Result<Reserved> {
+        let Some(first) = accounts.first() else { return Ok(Reserved::All(Vec::new())) };
+        let ledger = match &first.at {
+            Backend::Local(account) if account.reserve(&first.caps, wanted) => return Ok(Reserved::All(vec![0])),
+            Backend::Local(_) => return Ok(Reserved::RefusedBy(0)),
+            Backend::Ledger(ledger, _) => ledger,
+        };
+        let all: Vec<_> = accounts[..Self::together(accounts)].iter().filter_map(Self::named).collect();
+        (**ledger).reserve_all(&all, wanted).await
+    }
+
+    /// Returns the name and the caps of an account in a ledger.
+    fn named(&self) -> Option<(Arc<str>, Caps)> {
         match &self.at {
-            Backend::Local(account) => Ok(account.reserve(&self.caps, wanted).then_some(0)),
-            Backend::Ledger(ledger, name) => (**ledger).reserve(name, &self.caps, wanted).await,
+            Backend::Local(_) => None,
+            Backend::Ledger(_, name) => Some((name.clone(), self.caps)),
         }
     }
 
@@ -68,21 +88,28 @@ impl Account {
         }
     }
 
-    /// Settles a reservation of `reserved`. Returns a future to await if the account is in a
-    /// ledger.
+    /// Settles reservations of `reserved` in the first accounts, which have these receipts. Returns
+    /// futures to await for those in ledgers.
     pub(crate) fn settle(
-        &self,
-        receipt: u64,
+        mut accounts: &[Self],
+        mut receipts: &[u64],
         reserved: Amounts,
         used: Amounts,
-    ) -> Option<BoxFuture<'static, Result<()>>> {
-        match &self.at {
-            Backend::Local(account) => {
-                account.settle(reserved, used);
-                None
+    ) -> Vec<BoxFuture<'static, Result<()>>> {
+        let mut settling = Vec::new();
+        while let (Some(first), false) = (accounts.first(), receipts.is_empty()) {
+            let together = Self::together(accounts).min(receipts.len());
+            match &first.at {
+                Backend::Local(account) => account.settle(reserved, used),
+                Backend::Ledger(ledger, _) => {
+                    let named = accounts.iter().filter_map(Self::named).map(|(name, _)| name);
+                    let all: Vec<_> = named.zip(receipts.iter().copied()).take(together).collect();
+                    settling.push((**ledger).settle_all(&all, used));
+                }
             }
-            Backend::Ledger(ledger, name) => Some((**ledger).settle(name, receipt, used)),
+            (accounts, receipts) = (&accounts[together..], &receipts[together..]);
         }
+        settling
     }
 
     /// Waits until the account may have changed since this call.

@@ -69,6 +69,41 @@ pub trait Ledger: Send + Sync + 'static {
     /// the future resolves when it is durable.
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>>;
 
+    /// Atomically reserves `wanted` in all of these accounts, each under its caps, or in none. The
+    /// default implementation reserves in one account after the other, and releases the earlier ones
+    /// if a later one refuses; a ledger that other processes share overrides it with one
+    /// transaction.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`](crate::ErrorKind::Store) if the ledger failed; nothing is reserved then.
+    ///
+    /// # Cancellation safety
+    /// If the future is dropped, nothing stays reserved.
+    async fn reserve_all(&self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
+        let release = |account: &str, receipt| drop(self.settle(account, receipt, Amounts::none()));
+        let mut held = Held { release, accounts, receipts: Vec::with_capacity(accounts.len()) };
+        for (at, (account, caps)) in accounts.iter().enumerate() {
+            match self.reserve(account, caps, wanted).await? {
+                Some(receipt) => held.receipts.push(receipt),
+                None => return Ok(Reserved::RefusedBy(at)),
+            }
+        }
+        Ok(Reserved::All(std::mem::take(&mut held.receipts)))
+    }
+
+    /// Settles reservations in several accounts with the same amounts. Like
+    /// [`settle`](Self::settle), it is handed over when this method is called.
+    fn settle_all(&self, reservations: &[(Arc<str>, u64)], used: Amounts) -> BoxFuture<'static, Result<()>> {
+        let settle = |(account, receipt): &(Arc<str>, u64)| self.settle(account, *receipt, used);
+        let settling: Vec<_> = reservations.iter().map(settle).collect();
+        Box::pin(async move {
+            for settling in settling {
+                settling.await?;
+            }
+            Ok(())
+        })
+    }
+
     /// Deletes the accounts whose names begin with `prefix` and sort before `oldest`, except those
     /// with open reservations: their windows are over, and no budget opens them again. The request
     /// is handed over when this method is called; a failure is only logged, since the next day
@@ -85,6 +120,30 @@ pub trait Ledger: Send + Sync + 'static {
     }
 }
 
+/// Outcome of a reservation in several accounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// The receipts, in the order of the accounts.
+    All(Vec<u64>),
+    /// Nothing is reserved: the account at this position does not have enough left.
+    RefusedBy(usize),
+}
+
+/// Reservations in the first accounts of a list, which are released when dropped.
+struct Held<'a, R: FnMut(&str, u64)> {
+    release: R,
+    accounts: &'a [(Arc<str>, Caps)],
+    receipts: Vec<u64>,
+}
+
+impl<R: FnMut(&str, u64)> Drop for Held<'_, R> {
+    fn drop(&mut self) {
+        for ((account, _), receipt) in self.accounts.iter().zip(&self.receipts) {
+            (self.release)(account, *receipt);
+        }
+    }
+}
+
 #[async_trait]
 impl<L: Ledger + ?Sized> Ledger for Arc<L> {
     async fn balance(&self, account: &str) -> Result<Balance> {
@@ -97,6 +156,14 @@ impl<L: Ledger + ?Sized> Ledger for Arc<L> {
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
         (**self).settle(account, receipt, used)
+    }
+
+    async fn reserve_all(&self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
+        (**self).reserve_all(accounts, wanted).await
+    }
+
+    fn settle_all(&self, reservations: &[(Arc<str>, u64)], used: Amounts) -> BoxFuture<'static, Result<()>> {
+        (**self).settle_all(reservations, used)
     }
 
     fn forget(&self, prefix: &str, oldest: &str) {

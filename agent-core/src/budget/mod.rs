@@ -35,7 +35,7 @@ pub(crate) use self::upper_bound::UpperBound;
 use self::{account::LocalAccount, terms::Terms};
 pub use self::{
     builder::{BudgetBuilder, Window},
-    ledger::{Balance, Ledger, MemoryLedger},
+    ledger::{Balance, Ledger, MemoryLedger, Reserved},
     reservation::Reservation,
 };
 pub use crate::amounts::{Amounts, Caps};
@@ -194,14 +194,15 @@ impl Budget {
     pub(crate) async fn try_reserve(&self, amounts: Amounts) -> Result<Reservation, Refused> {
         let mut reservation = Reservation::new(amounts, self.0.accounts.clone());
         // The widest first: amounts reserved by a child are always reserved by its parent too.
-        for (index, account) in self.0.accounts.iter().enumerate() {
-            match account.reserve(amounts).await {
-                Ok(Some(receipt)) => reservation.hold(receipt),
-                Ok(None) => return Err(Refused::By(index)),
+        loop {
+            let held = reservation.held();
+            match Account::reserve(&self.0.accounts[held..], amounts).await {
+                Ok(Reserved::All(receipts)) if receipts.is_empty() => return Ok(reservation),
+                Ok(Reserved::All(receipts)) => reservation.hold(receipts),
+                Ok(Reserved::RefusedBy(index)) => return Err(Refused::By(held + index)),
                 Err(e) => return Err(Refused::Failed(e)),
             }
         }
-        Ok(reservation)
     }
 
     /// True if no account has a cap on a counted amount, so that reservations are unnecessary.

@@ -30,9 +30,14 @@ impl Reservation {
         Self { amounts, prompt: 0, receipts: Vec::with_capacity(accounts.len()), accounts, begun: false, settled: None }
     }
 
-    /// Adds the receipt of the next account.
-    pub(super) fn hold(&mut self, receipt: u64) {
-        self.receipts.push(receipt);
+    /// Adds the receipts of the next accounts.
+    pub(super) fn hold(&mut self, receipts: Vec<u64>) {
+        self.receipts.extend(receipts);
+    }
+
+    /// Returns the number of accounts in which the amounts are reserved.
+    pub(super) fn held(&self) -> usize {
+        self.receipts.len()
     }
 
     /// Calls `settled` with the used amounts once they are known, for the journal.
@@ -75,8 +80,8 @@ impl Reservation {
         if let Some(settled) = self.settled.take() {
             settled(used);
         }
-        let held = self.accounts.iter().zip(self.receipts.drain(..));
-        held.filter_map(|(account, receipt)| account.settle(receipt, self.amounts, used)).collect()
+        let receipts = std::mem::take(&mut self.receipts);
+        Account::settle(&self.accounts, &receipts, self.amounts, used)
     }
 }
 

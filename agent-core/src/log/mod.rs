@@ -241,7 +241,7 @@ impl RunLog {
     ///
     /// # Errors
     /// Those of [`look_at_session`](Self::look_at_session).
-    pub async fn look_at_whole_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
+    pub(crate) async fn look_at_whole_session<R>(&self, look: impl FnOnce(&SessionIndex) -> R) -> Result<R> {
         self.commit().await?;
         Ok(self.journal().whole_index(&self.0.ids.session).await?.look(look))
     }
@@ -294,7 +294,7 @@ impl RunLog {
     ///
     /// # Errors
     /// As [`History::push`].
-    pub fn record_message(&self, message: Message) -> Result<()> {
+    pub(crate) fn record_message(&self, message: Message) -> Result<()> {
         History::check(&message)?;
         self.record(EntryBody::MessageAppended { message });
         Ok(())
@@ -330,7 +330,7 @@ impl RunLog {
     }
 
     /// Records that another conversation replaces the run's history.
-    pub fn record_history(&self, history: History, reason: ReplaceReason) {
+    pub(crate) fn record_history(&self, history: History, reason: ReplaceReason) {
         let mut open = self.open();
         let before = self.history().len();
         self.record_in(&mut open, EntryBody::HistoryReplaced { reason, before, history });

@@ -62,7 +62,11 @@ impl RunLog {
     ///
     /// # Errors
     /// Those of `decide` and of the engine.
-    pub async fn decision(&self, name: &str, decide: impl Future<Output = Result<Value>> + Send) -> Result<Value> {
+    pub(crate) async fn decision(
+        &self,
+        name: &str,
+        decide: impl Future<Output = Result<Value>> + Send,
+    ) -> Result<Value> {
         if let Some(value) = self.stored_decision(name) {
             return Ok(value);
         }
@@ -156,7 +160,7 @@ impl RunLog {
 
     /// Takes the usage, since the last call, of steps that were read back instead of executed:
     /// child runs and side model calls.
-    pub fn take_uncounted(&self) -> Usage {
+    pub(crate) fn take_uncounted(&self) -> Usage {
         std::mem::take(&mut self.open().uncounted)
     }
 }

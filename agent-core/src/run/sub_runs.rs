@@ -131,6 +131,27 @@ impl<'a> SubRuns<'a> {
         each_entry(&**self.0.0.log.journal(), &self.0.ids().session, 0, take).await
     }
 
+    /// Begins runs in order, so that each has the same number after a restart, and drives at most
+    /// `concurrency` of them at once.
+    async fn run_all(
+        self,
+        calls: Vec<SubAgentCall>,
+        concurrency: usize,
+        call_id: Option<&Arc<str>>,
+    ) -> Result<Vec<Result<Finished>>> {
+        let mut begun = Vec::with_capacity(calls.len());
+        for call in calls {
+            begun.push(self.begin_as(call, call_id).await);
+        }
+        let finish = |run: Result<SubRun>| async { run?.finish().await?.complete() };
+        let driven = stream::iter(begun.into_iter().map(finish)).buffered(concurrency.max(1));
+        let ends: Vec<Result<Finished>> = driven.collect().await;
+        match ends.iter().position(|end| matches!(end, Err(e) if !e.kind().is_failure())) {
+            Some(waits) => Err(ends.into_iter().nth(waits).and_then(Result::err).expect("the position of an error")),
+            None => Ok(ends),
+        }
+    }
+
     /// Makes a sub-agent's run ready for the call `call_id`, or for the hook that has the run. Code
     /// that is entered again gets the sub-agent back that it started under this key as the same
     /// number.
@@ -282,24 +303,7 @@ impl ToolRequest {
         calls: impl IntoIterator<Item = SubAgentCall>,
         concurrency: usize,
     ) -> Result<Vec<Result<Finished>>> {
-        let calls: Vec<_> = calls.into_iter().collect();
-        let mut begun = Vec::with_capacity(calls.len());
-        for call in calls {
-            begun.push(self.sub_run(call).await);
-        }
-        finish_all(begun, concurrency).await
-    }
-}
-
-/// Drives runs that were begun in order, so that each has the same number after a restart: at most
-/// `concurrency` of them at once.
-async fn finish_all(begun: Vec<Result<SubRun>>, concurrency: usize) -> Result<Vec<Result<Finished>>> {
-    let finish = |run: Result<SubRun>| async { run?.finish().await?.complete() };
-    let driven = stream::iter(begun.into_iter().map(finish)).buffered(concurrency.max(1));
-    let ends: Vec<Result<Finished>> = driven.collect().await;
-    match ends.iter().position(|end| matches!(end, Err(e) if !e.kind().is_failure())) {
-        Some(waits) => Err(ends.into_iter().nth(waits).and_then(Result::err).expect("the position of an error")),
-        None => Ok(ends),
+        SubRuns::of(&self.cx).run_all(calls.into_iter().collect(), concurrency, Some(&self.call.id)).await
     }
 }
 
@@ -348,11 +352,6 @@ impl RunCx {
         calls: impl IntoIterator<Item = SubAgentCall>,
         concurrency: usize,
     ) -> Result<Vec<Result<Finished>>> {
-        let calls: Vec<_> = calls.into_iter().collect();
-        let mut begun = Vec::with_capacity(calls.len());
-        for call in calls {
-            begun.push(SubRuns::of(self).begin(call).await);
-        }
-        finish_all(begun, concurrency).await
+        SubRuns::of(self).run_all(calls.into_iter().collect(), concurrency, None).await
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     Budget, Caps,
-    budget::{Amounts, Balance, Ledger},
+    budget::{Amounts, Balance, Ledger, Reserved},
 };
 use futures::future::join_all;
 
@@ -36,6 +36,7 @@ macro_rules! ledger_conformance {
             past_accounts_are_forgotten_unless_something_is_set_aside_in_them
             all_amounts_are_booked_even_more_than_was_set_aside
             budgets_over_one_account_never_pass_the_cap_together
+            several_accounts_are_reserved_and_settled_together_or_not_at_all
         }
     };
 }
@@ -179,4 +180,37 @@ pub async fn budgets_over_one_account_never_pass_the_cap_together(open: Open<'_>
     }
     let Balance { settled, reserved, .. } = balance(&open(), "budget/all").await;
     assert!(settled.tokens <= 100 && settled.tokens > 70 && reserved == Amounts::none(), "{settled:?}");
+}
+
+/// A reservation in several accounts is made in all of them or in none, in any order and by several
+/// handles at once.
+pub async fn several_accounts_are_reserved_and_settled_together_or_not_at_all(open: Open<'_>) {
+    let ledger = open();
+    let capped = |name: &str, cap| (Arc::<str>::from(name), Caps::default().tokens(cap));
+    let all = [capped("wide", 100), capped("narrow", 50), capped("wide too", 100)];
+    let refused = ledger.reserve_all(&all, tokens(60)).await.expect("works");
+    assert_eq!(refused, Reserved::RefusedBy(1));
+    for (name, _) in &all {
+        assert_eq!(balance(&ledger, name).await, Balance::default(), "{name}");
+    }
+    let Reserved::All(receipts) = ledger.reserve_all(&all, tokens(40)).await.expect("works") else { panic!("fits") };
+    assert_eq!(balance(&open(), "narrow").await, Balance::new(Amounts::none(), tokens(40)));
+    let reservations: Vec<_> = all.iter().map(|(name, _)| name.clone()).zip(receipts).collect();
+    for _ in 0..2 {
+        ledger.settle_all(&reservations, tokens(30)).await.expect("settles once");
+    }
+    for (name, _) in &all {
+        assert_eq!(balance(&ledger, name).await, Balance::new(tokens(30), Amounts::none()), "{name}");
+    }
+
+    let (there, back) = ([capped("x", 10), capped("y", 10)], [capped("y", 10), capped("x", 10)]);
+    let handles = [open(), open(), open(), open()];
+    let reserving = (0..20).map(|n| {
+        let (ledger, accounts) = (&handles[n % 4], if n % 2 == 0 { &there } else { &back });
+        async move { ledger.reserve_all(accounts, tokens(1)).await.expect("works") }
+    });
+    let reserved = join_all(reserving).await;
+    let fits = reserved.iter().filter(|reserved| matches!(reserved, Reserved::All(_))).count();
+    assert_eq!((fits, balance(&ledger, "x").await.reserved), (10, tokens(10)));
+    assert_eq!(balance(&ledger, "y").await.reserved, tokens(10));
 }

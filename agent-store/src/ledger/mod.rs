@@ -12,7 +12,7 @@ use std::{
 
 use agent_core::{
     BoxFuture, Caps, Result, async_trait,
-    budget::{Amounts, Balance, Ledger},
+    budget::{Amounts, Balance, Ledger, Reserved},
 };
 
 use self::{tables::Tables, thread::LedgerThread};
@@ -87,13 +87,25 @@ impl Ledger for SqliteLedger {
     }
 
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
-        let (account, caps) = (account.to_owned(), *caps);
-        self.ask(move |tables| tables.reserve(&account, &caps, wanted)).await
+        let reserved = self.reserve_all(&[(account.into(), *caps)], wanted).await?;
+        Ok(match reserved {
+            Reserved::All(receipts) => receipts.first().copied(),
+            Reserved::RefusedBy(_) => None,
+        })
+    }
+
+    async fn reserve_all(&self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
+        let accounts = accounts.to_vec();
+        self.ask(move |tables| tables.reserve(&accounts, wanted)).await
     }
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
-        let account = account.to_owned();
-        self.ask(move |tables| tables.settle(&account, receipt, used))
+        self.settle_all(&[(account.into(), receipt)], used)
+    }
+
+    fn settle_all(&self, reservations: &[(Arc<str>, u64)], used: Amounts) -> BoxFuture<'static, Result<()>> {
+        let reservations = reservations.to_vec();
+        self.ask(move |tables| tables.settle(&reservations, used))
     }
 
     fn forget(&self, prefix: &str, oldest: &str) {

@@ -3,12 +3,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use agent_core::{
     Caps, Error, ErrorKind, Result,
-    budget::{Amounts, Balance},
+    budget::{Amounts, Balance, Reserved},
     run::new_id,
 };
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -85,29 +86,39 @@ impl Tables {
         self.change(|transaction, _, _| balance(transaction, account))
     }
 
-    pub(super) fn reserve(&mut self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+    pub(super) fn reserve(&mut self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
         self.change(|transaction, owner, dead_at| {
-            let held = balance(transaction, account)?;
-            if caps.refusal(held.settled.plus(held.reserved), wanted).is_some() {
-                return Ok(None);
+            for (at, (account, caps)) in accounts.iter().enumerate() {
+                let held = balance(transaction, account)?;
+                if caps.refusal(held.settled.plus(held.reserved), wanted).is_some() {
+                    return Ok(Reserved::RefusedBy(at));
+                }
             }
             let sql = "INSERT INTO owner VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET dead_at = excluded.dead_at";
             transaction.execute(sql, params![owner, dead_at])?;
             let sql = format!("INSERT INTO reservation (account, owner, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+            let mut insert = transaction.prepare_cached(&sql)?;
             let [tokens, cost, model_calls, tool_calls] = columns(wanted);
-            transaction.execute(&sql, params![account, owner, tokens, cost, model_calls, tool_calls])?;
-            Ok(u64::try_from(transaction.last_insert_rowid()).ok())
+            let mut receipts = Vec::with_capacity(accounts.len());
+            for (account, _) in accounts {
+                let id = insert.insert(params![account, owner, tokens, cost, model_calls, tool_calls])?;
+                receipts.push(id.cast_unsigned());
+            }
+            Ok(Reserved::All(receipts))
         })
     }
 
-    pub(super) fn settle(&mut self, account: &str, receipt: u64, used: Amounts) -> Result<()> {
+    pub(super) fn settle(&mut self, reservations: &[(Arc<str>, u64)], used: Amounts) -> Result<()> {
         self.change(|transaction, _, _| {
-            let receipt = i64::try_from(receipt).unwrap_or(i64::MAX);
-            let sql = "DELETE FROM reservation WHERE id = ?1 AND account = ?2";
-            match transaction.execute(sql, params![receipt, account])? {
-                0 => Ok(()), // settled already by a process that considered this one dead
-                _ => book(transaction, account, used),
+            for (account, receipt) in reservations {
+                let receipt = i64::try_from(*receipt).unwrap_or(i64::MAX);
+                let sql = "DELETE FROM reservation WHERE id = ?1 AND account = ?2";
+                // One that is gone was settled by a process that considered this one dead.
+                if transaction.execute(sql, params![receipt, account])? > 0 {
+                    book(transaction, account, used)?;
+                }
             }
+            Ok(())
         })
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use agent_core::{
     Caps, Result,
-    budget::{Amounts, Balance},
+    budget::{Amounts, Balance, Reserved},
 };
 use futures::join;
 use tokio::{
@@ -35,18 +35,20 @@ SET LOCAL idle_in_transaction_session_timeout = {silence}";
 /// Maximum lock wait.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Serialises reservations of an account across processes.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended($1, {lock_space}))";
+/// Serialises reservations of accounts across processes. Locks them in a fixed order, so that two processes do not deadlock.
+const LOCK: &str = "
+SELECT pg_advisory_xact_lock(hashtextextended(account, {lock_space}))
+FROM (SELECT DISTINCT account FROM unnest($1::text[]) AS a (account) ORDER BY account) AS sorted";
 
 /// Settles the expired reservations of dead processes in full.
 const BURY: &str = "
 WITH dead AS (
-    DELETE FROM {schema}.reservation WHERE account = $1 AND dead_at < clock_timestamp()
-    RETURNING tokens, cost, model_calls, tool_calls
+    DELETE FROM {schema}.reservation WHERE account = ANY($1) AND dead_at < clock_timestamp()
+    RETURNING account, tokens, cost, model_calls, tool_calls
 )
 INSERT INTO {schema}.account (name, tokens, cost, model_calls, tool_calls)
-SELECT $1, sum(tokens)::int8, sum(cost)::int8, sum(model_calls)::int8, sum(tool_calls)::int8
-FROM dead HAVING count(*) > 0
+SELECT account, sum(tokens)::int8, sum(cost)::int8, sum(model_calls)::int8, sum(tool_calls)::int8
+FROM dead GROUP BY account ORDER BY account
 ON CONFLICT (name) DO UPDATE SET
     tokens = account.tokens + excluded.tokens, cost = account.cost + excluded.cost,
     model_calls = account.model_calls + excluded.model_calls, tool_calls = account.tool_calls + excluded.tool_calls";
@@ -66,33 +68,40 @@ SELECT coalesce(sum(tokens), 0)::int8, coalesce(sum(cost), 0)::int8, coalesce(su
        coalesce(sum(tool_calls), 0)::int8
 FROM {schema}.reservation WHERE account = $1 AND dead_at >= clock_timestamp()";
 
-/// Reserves, unless the settled and reserved amounts then exceed a cap; null caps are unlimited, and
-/// amounts of zero are not checked. Returns the id.
+/// Reserves in all accounts `$1`, or in none: returns the position of the first that refuses, or the
+/// ids of the reservations. The arrays are the caps, with nulls for unlimited amounts.
 const RESERVE: &str = "
-INSERT INTO {schema}.reservation (account, tokens, cost, model_calls, tool_calls, dead_at)
-SELECT $1, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second'
-FROM (
-    SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0) AS cost,
-           coalesce(sum(model_calls), 0) AS model_calls, coalesce(sum(tool_calls), 0) AS tool_calls
-    FROM (
-        SELECT tokens, cost, model_calls, tool_calls FROM {schema}.account WHERE name = $1
-        UNION ALL
-        SELECT tokens, cost, model_calls, tool_calls FROM {schema}.reservation WHERE account = $1
-    ) AS counted
-) AS used
-WHERE ($2::int8 = 0 OR $7::int8 IS NULL OR used.tokens + $2 <= $7)
-  AND ($3::int8 = 0 OR $8::int8 IS NULL OR used.cost + $3 <= $8)
-  AND ($4::int8 = 0 OR $9::int8 IS NULL OR used.model_calls + $4 <= $9)
-  AND ($5::int8 = 0 OR $10::int8 IS NULL OR used.tool_calls + $5 <= $10)
-RETURNING id";
+WITH wanted AS (
+    SELECT * FROM unnest($1::text[], $7::int8[], $8::int8[], $9::int8[], $10::int8[])
+        WITH ORDINALITY AS w (account, tokens, cost, model_calls, tool_calls, n)
+), refused AS (
+    SELECT min(w.n) AS n FROM wanted AS w LEFT JOIN {schema}.account AS a ON a.name = w.account
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(tokens), 0) AS tokens, coalesce(sum(cost), 0) AS cost,
+               coalesce(sum(model_calls), 0) AS model_calls, coalesce(sum(tool_calls), 0) AS tool_calls
+        FROM {schema}.reservation WHERE reservation.account = w.account
+    ) AS r
+    WHERE $2::int8 > 0 AND coalesce(a.tokens, 0) + r.tokens + $2 > w.tokens
+       OR $3::int8 > 0 AND coalesce(a.cost, 0) + r.cost + $3 > w.cost
+       OR $4::int8 > 0 AND coalesce(a.model_calls, 0) + r.model_calls + $4 > w.model_calls
+       OR $5::int8 > 0 AND coalesce(a.tool_calls, 0) + r.tool_calls + $5 > w.tool_calls
+), reserved AS (
+    INSERT INTO {schema}.reservation (account, tokens, cost, model_calls, tool_calls, dead_at)
+    SELECT account, $2, $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 second'
+    FROM wanted WHERE (SELECT n FROM refused) IS NULL ORDER BY n
+    RETURNING id
+)
+SELECT n, id FROM refused LEFT JOIN reserved ON true ORDER BY id";
 
-/// Ends a reservation, if it exists, and books the usage.
+/// Ends reservations, those that exist, and books the usage in each account.
 const SETTLE: &str = "
 WITH ended AS (
-    DELETE FROM {schema}.reservation WHERE id = $6 AND account = $1 RETURNING id
+    DELETE FROM {schema}.reservation USING unnest($1::text[], $6::int8[]) AS s (account, id)
+    WHERE reservation.id = s.id AND reservation.account = s.account RETURNING reservation.account
 )
 INSERT INTO {schema}.account (name, tokens, cost, model_calls, tool_calls)
-SELECT $1, $2::int8, $3::int8, $4::int8, $5::int8 FROM ended
+SELECT account, $2::int8 * count(*), $3::int8 * count(*), $4::int8 * count(*), $5::int8 * count(*)
+FROM ended GROUP BY account ORDER BY account
 ON CONFLICT (name) DO UPDATE SET
     tokens = account.tokens + excluded.tokens, cost = account.cost + excluded.cost,
     model_calls = account.model_calls + excluded.model_calls, tool_calls = account.tool_calls + excluded.tool_calls";
@@ -115,8 +124,8 @@ WHERE starts_with(name, $1) AND name < $2 COLLATE "C" AND NOT EXISTS (
 /// Requests to the thread.
 pub(super) enum Work {
     Balance { account: String, reply: oneshot::Sender<Result<Balance>> },
-    Reserve { account: String, caps: Caps, wanted: Amounts, reply: oneshot::Sender<Result<Option<u64>>> },
-    Settle { account: String, receipt: u64, used: Amounts, reply: oneshot::Sender<Result<()>> },
+    Reserve { accounts: Vec<(Arc<str>, Caps)>, wanted: Amounts, reply: oneshot::Sender<Result<Reserved>> },
+    Settle { reservations: Vec<(Arc<str>, u64)>, used: Amounts, reply: oneshot::Sender<Result<()>> },
     Forget { prefix: String, oldest: String },
 }
 
@@ -152,14 +161,15 @@ impl Statements {
         let settings = SETTINGS.replace("{patience}", &millis(patience));
         let query = |text: &str, types: &'static [Type]| Query::new(location.sql(text), types);
         const I: Type = Type::INT8;
-        let account = const { &[Type::TEXT] };
+        const A: Type = Type::INT8_ARRAY;
+        let accounts = const { &[Type::TEXT_ARRAY] };
         Self {
             settings: settings.replace("{silence}", &millis(patience * 3 / 4)),
-            lock: query(LOCK, account),
-            bury: query(BURY, account),
-            balance: query(LOOK, account),
-            reserve: query(RESERVE, const { &[Type::TEXT, I, I, I, I, Type::FLOAT8, I, I, I, I] }),
-            settle: query(SETTLE, const { &[Type::TEXT, Type::INT8, Type::INT8, Type::INT8, Type::INT8, Type::INT8] }),
+            lock: query(LOCK, accounts),
+            bury: query(BURY, accounts),
+            balance: query(LOOK, const { &[Type::TEXT] }),
+            reserve: query(RESERVE, const { &[Type::TEXT_ARRAY, I, I, I, I, Type::FLOAT8, A, A, A, A] }),
+            settle: query(SETTLE, const { &[Type::TEXT_ARRAY, I, I, I, I, A] }),
             renew: query(RENEW, const { &[Type::INT8_ARRAY, Type::FLOAT8] }),
             forget: query(FORGET, const { &[Type::TEXT, Type::TEXT] }),
         }
@@ -193,16 +203,15 @@ impl Accounts {
     async fn work(&mut self, work: Work) {
         match work {
             Work::Balance { account, reply } => drop(reply.send(self.balance(&account).await)),
-            Work::Reserve { account, caps, wanted, reply } => {
-                let reserved = self.reserve(&account, &caps, wanted).await;
-                if let Err(Ok(Some(receipt))) = reply.send(reserved) {
+            Work::Reserve { accounts, wanted, reply } => {
+                let reserved = self.reserve(&accounts, wanted).await;
+                if let Err(Ok(Reserved::All(receipts))) = reply.send(reserved) {
                     // The caller was cancelled and has begun nothing.
-                    drop(self.settle(&account, receipt, Amounts::none()).await);
+                    let reservations: Vec<_> = accounts.into_iter().map(|(account, _)| account).zip(receipts).collect();
+                    drop(self.settle(&reservations, Amounts::none()).await);
                 }
             }
-            Work::Settle { account, receipt, used, reply } => {
-                drop(reply.send(self.settle(&account, receipt, used).await));
-            }
+            Work::Settle { reservations, used, reply } => drop(reply.send(self.settle(&reservations, used).await)),
             Work::Forget { prefix, oldest } => not_forgotten(self.forget(&prefix, &oldest).await),
         }
     }
@@ -225,39 +234,60 @@ impl Accounts {
         Err(lost_connection())
     }
 
-    async fn reserve(&mut self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
+    /// Reserves in all accounts or in none, in one round trip and one commit.
+    async fn reserve(&mut self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
         let seconds = self.dead_after.as_secs_f64();
-        let cap = |cap: Option<u64>| cap.map(|cap| i64::try_from(cap).unwrap_or(i64::MAX));
-        let caps = [caps.tokens, caps.cost, caps.model_calls, caps.tool_calls].map(cap);
+        let names: Vec<_> = accounts.iter().map(|(account, _)| &**account).collect();
+        let caps = |cap: fn(&Caps) -> Option<u64>| {
+            let capped = accounts.iter().map(|(_, caps)| cap(caps).map(|cap| i64::try_from(cap).unwrap_or(i64::MAX)));
+            capped.collect::<Vec<_>>()
+        };
+        let (of_tokens, of_cost) = (caps(|caps| caps.tokens), caps(|caps| caps.cost));
+        let (of_model_calls, of_tool_calls) = (caps(|caps| caps.model_calls), caps(|caps| caps.tool_calls));
         let [tokens, cost, model_calls, tool_calls] = columns(wanted);
         let reserve = async |statements: &Statements, client: &Client| {
-            let [of_tokens, of_cost, of_model_calls, of_tool_calls] = &caps;
-            let amounts: [Parameter<'_>; 6] = [&account, &tokens, &cost, &model_calls, &tool_calls, &seconds];
-            let caps: [Parameter<'_>; 4] = [of_tokens, of_cost, of_model_calls, of_tool_calls];
-            let values: Vec<_> = amounts.into_iter().chain(caps).collect();
-            // A statement sees what was committed before it began: the balance is read after the lock
-            // is held.
-            let named: [Parameter<'_>; 1] = [&account];
+            let values: [Parameter<'_>; 10] = [
+                &names,
+                &tokens,
+                &cost,
+                &model_calls,
+                &tool_calls,
+                &seconds,
+                &of_tokens,
+                &of_cost,
+                &of_model_calls,
+                &of_tool_calls,
+            ];
+            // A statement sees what was committed before it began: the balances are read after the
+            // lock is held.
+            let named: [Parameter<'_>; 1] = [&names];
             let (locked, buried, reserved) = join!(
                 statements.lock.rows(client, &named),
                 statements.bury.rows(client, &named),
-                statements.reserve.number(client, &values),
+                statements.reserve.rows(client, &values),
             );
             locked.and(buried)?;
             reserved
         };
-        let id = self.change(reserve).await?;
-        self.held.extend(id);
-        Ok(id.map(i64::cast_unsigned))
+        let rows = self.change(reserve).await?;
+        if let Some(position) = rows.first().and_then(|row| row.get::<_, Option<i64>>(0)) {
+            return Ok(Reserved::RefusedBy(usize::try_from(position - 1).unwrap_or_default()));
+        }
+        let ids: Vec<i64> = rows.iter().filter_map(|row| row.get(1)).collect();
+        self.held.extend(&ids);
+        Ok(Reserved::All(ids.into_iter().map(i64::cast_unsigned).collect()))
     }
 
     /// Repeated if the connection is lost meanwhile: a reservation ends only once.
-    async fn settle(&mut self, account: &str, receipt: u64, used: Amounts) -> Result<()> {
-        let receipt = receipt.cast_signed();
-        self.held.remove(&receipt);
+    async fn settle(&mut self, reservations: &[(Arc<str>, u64)], used: Amounts) -> Result<()> {
+        let names: Vec<_> = reservations.iter().map(|(account, _)| &**account).collect();
+        let receipts: Vec<_> = reservations.iter().map(|(_, receipt)| receipt.cast_signed()).collect();
+        for receipt in &receipts {
+            self.held.remove(receipt);
+        }
         let [tokens, cost, model_calls, tool_calls] = columns(used);
         let settle = async |statements: &Statements, client: &Client| {
-            let used: [Parameter<'_>; 6] = [&account, &tokens, &cost, &model_calls, &tool_calls, &receipt];
+            let used: [Parameter<'_>; 6] = [&names, &tokens, &cost, &model_calls, &tool_calls, &receipts];
             statements.settle.rows(client, &used).await.map(drop)
         };
         match self.change(settle).await {

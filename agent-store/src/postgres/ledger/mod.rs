@@ -2,11 +2,11 @@
 
 mod accounts;
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use agent_core::{
     BoxFuture, Caps, Error, Result, async_trait,
-    budget::{Amounts, Balance, Ledger},
+    budget::{Amounts, Balance, Ledger, Reserved},
 };
 use tokio::sync::oneshot;
 
@@ -88,13 +88,25 @@ impl Ledger for PostgresLedger {
     }
 
     async fn reserve(&self, account: &str, caps: &Caps, wanted: Amounts) -> Result<Option<u64>> {
-        let (account, caps) = (account.to_owned(), *caps);
-        self.ask(|reply| Work::Reserve { account, caps, wanted, reply }).await
+        let reserved = self.reserve_all(&[(account.into(), *caps)], wanted).await?;
+        Ok(match reserved {
+            Reserved::All(receipts) => receipts.first().copied(),
+            Reserved::RefusedBy(_) => None,
+        })
+    }
+
+    async fn reserve_all(&self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
+        let accounts = accounts.to_vec();
+        self.ask(|reply| Work::Reserve { accounts, wanted, reply }).await
     }
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
-        let account = account.to_owned();
-        self.ask(|reply| Work::Settle { account, receipt, used, reply })
+        self.settle_all(&[(account.into(), receipt)], used)
+    }
+
+    fn settle_all(&self, reservations: &[(Arc<str>, u64)], used: Amounts) -> BoxFuture<'static, Result<()>> {
+        let reservations = reservations.to_vec();
+        self.ask(|reply| Work::Settle { reservations, used, reply })
     }
 
     fn forget(&self, prefix: &str, oldest: &str) {
