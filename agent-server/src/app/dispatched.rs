@@ -22,7 +22,7 @@ use crate::{caller::Caller, client_tools::Specs, error::ApiError, webhooks::Hook
 /// Field of a job's extra with the digest of the client's request.
 pub(super) const DIGEST: &str = "request_digest";
 
-/// What belongs to a dispatched run beside its request.
+/// Parts of a dispatched run beside its request.
 pub(super) struct Sent {
     /// Digest of the client's request.
     pub(super) digest: Option<Arc<str>>,
