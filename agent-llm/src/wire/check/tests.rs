@@ -485,7 +485,11 @@ fn a_tool_without_findings_is_sent_unchanged() {
             let body = body(codec, &req);
             let sent = body.pointer("/tools/0/function/parameters").or(body.pointer("/tools/0/input_schema"));
             let is_same = sent == Some(&schema);
-            assert_eq!(codec.check_tools(std::slice::from_ref(&spec)).is_empty(), is_same, "{name}: {schema}: {sent:?}");
+            assert_eq!(
+                codec.check_tools(std::slice::from_ref(&spec)).is_empty(),
+                is_same,
+                "{name}: {schema}: {sent:?}"
+            );
         }
     }
 }

@@ -3,18 +3,19 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use agent_core::{
-    Caps, Result,
+    Result,
     budget::{Amounts, Balance, Reserved},
 };
-use futures::join;
+use futures::{future::join_all, join};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
 use tokio_postgres::{Client, Error, Row, types::Type};
 
+use super::change::Change;
 use crate::{
-    amounts::{columns, from_columns},
+    amounts::from_columns,
     error::not_forgotten,
     postgres::{
         connect::Location,
@@ -121,11 +122,13 @@ WHERE starts_with(name, $1) AND name < $2 COLLATE "C" AND NOT EXISTS (
     SELECT FROM {schema}.reservation WHERE reservation.account = name AND dead_at >= clock_timestamp()
 )"#;
 
+/// Maximum number of changes in one transaction.
+const TOGETHER: usize = 30;
+
 /// Requests to the thread.
 pub(super) enum Work {
     Balance { account: String, reply: oneshot::Sender<Result<Balance>> },
-    Reserve { accounts: Vec<(Arc<str>, Caps)>, wanted: Amounts, reply: oneshot::Sender<Result<Reserved>> },
-    Settle { reservations: Vec<(Arc<str>, u64)>, used: Amounts, reply: oneshot::Sender<Result<()>> },
+    Change(Change),
     Forget { prefix: String, oldest: String },
 }
 
@@ -143,13 +146,13 @@ pub(super) struct Accounts {
 }
 
 /// SQL statements.
-struct Statements {
+pub(super) struct Statements {
     settings: String,
     lock: Query,
     bury: Query,
     balance: Query,
-    reserve: Query,
-    settle: Query,
+    pub(super) reserve: Query,
+    pub(super) settle: Query,
     renew: Query,
     forget: Query,
 }
@@ -193,26 +196,99 @@ impl Accounts {
                 self.renew().await;
             }
             match came {
-                Ok(Some(work)) => self.work(work).await,
+                Ok(Some(first)) => {
+                    let mut changes = Vec::new();
+                    let mut next = Some(first);
+                    while let Some(asked) = next {
+                        self.work(asked, &mut changes).await;
+                        next = if changes.len() < TOGETHER { work.try_recv().ok() } else { None };
+                    }
+                    self.make(changes).await;
+                }
                 Ok(None) => return,
                 Err(_) => {}
             }
         }
     }
 
-    async fn work(&mut self, work: Work) {
+    /// Does the work at once, except changes, which are collected.
+    async fn work(&mut self, work: Work, changes: &mut Vec<Change>) {
         match work {
             Work::Balance { account, reply } => drop(reply.send(self.balance(&account).await)),
-            Work::Reserve { accounts, wanted, reply } => {
-                let reserved = self.reserve(&accounts, wanted).await;
+            Work::Change(change) => changes.push(change),
+            Work::Forget { prefix, oldest } => not_forgotten(self.forget(&prefix, &oldest).await),
+        }
+    }
+
+    /// Makes changes in one transaction, or one by one if that fails.
+    async fn make(&mut self, changes: Vec<Change>) {
+        for receipt in changes.iter().flat_map(Change::settled) {
+            self.held.remove(&receipt);
+        }
+        match self.together(&changes).await {
+            Ok(done) => {
+                for (change, rows) in changes.into_iter().zip(done) {
+                    self.finish(change, Ok(rows)).await;
+                }
+            }
+            Err(e) if changes.len() == 1 && !e.is_retryable() => {
+                for change in changes {
+                    self.finish(change, Err(copy(&e))).await;
+                }
+            }
+            Err(e) => {
+                for change in changes {
+                    // The server may have committed: a reservation ends only once, but is not made
+                    // twice. One that was made expires.
+                    let done = match change.is_reservation() && e.is_retryable() {
+                        true => Err(copy(&e)),
+                        false => self.together(std::slice::from_ref(&change)).await.map(|mut done| done.remove(0)),
+                    };
+                    self.finish(change, done).await;
+                }
+            }
+        }
+    }
+
+    /// Makes changes in one round trip and one commit, and returns the rows of each.
+    async fn together(&mut self, changes: &[Change]) -> Result<Vec<Vec<Row>>> {
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let seconds = self.dead_after.as_secs_f64();
+        let names: Vec<_> = changes.iter().flat_map(Change::accounts).collect();
+        let make = async |statements: &Statements, client: &Client| {
+            // A statement sees what was committed before it began: the balances are read after the
+            // locks are held.
+            let named: [Parameter<'_>; 1] = [&names];
+            let (locked, buried, changed) = join!(
+                statements.lock.rows(client, &named),
+                statements.bury.rows(client, &named),
+                join_all(changes.iter().map(|change| change.send(statements, client, seconds))),
+            );
+            locked.and(buried)?;
+            changed.into_iter().collect()
+        };
+        self.change(make).await
+    }
+
+    /// Sends the result of a change.
+    async fn finish(&mut self, change: Change, rows: Result<Vec<Row>>) {
+        match change {
+            Change::Settle { reply, .. } => drop(reply.send(rows.map(drop))),
+            Change::Reserve { accounts, reply, .. } => {
+                let reserved = rows.map(|rows| reserved(&rows));
+                if let Ok(Reserved::All(receipts)) = &reserved {
+                    self.held.extend(receipts.iter().map(|receipt| receipt.cast_signed()));
+                }
                 if let Err(Ok(Reserved::All(receipts))) = reply.send(reserved) {
                     // The caller was cancelled and has begun nothing.
                     let reservations: Vec<_> = accounts.into_iter().map(|(account, _)| account).zip(receipts).collect();
-                    drop(self.settle(&reservations, Amounts::none()).await);
+                    let (settle, _) = Change::settle(reservations, Amounts::none());
+                    settle.settled().for_each(|receipt| _ = self.held.remove(&receipt));
+                    drop(self.together(&[settle]).await);
                 }
             }
-            Work::Settle { reservations, used, reply } => drop(reply.send(self.settle(&reservations, used).await)),
-            Work::Forget { prefix, oldest } => not_forgotten(self.forget(&prefix, &oldest).await),
         }
     }
 
@@ -232,68 +308,6 @@ impl Accounts {
         }
         self.client = None;
         Err(lost_connection())
-    }
-
-    /// Reserves in all accounts or in none, in one round trip and one commit.
-    async fn reserve(&mut self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
-        let seconds = self.dead_after.as_secs_f64();
-        let names: Vec<_> = accounts.iter().map(|(account, _)| &**account).collect();
-        let caps = |cap: fn(&Caps) -> Option<u64>| {
-            let capped = accounts.iter().map(|(_, caps)| cap(caps).map(|cap| i64::try_from(cap).unwrap_or(i64::MAX)));
-            capped.collect::<Vec<_>>()
-        };
-        let (of_tokens, of_cost) = (caps(|caps| caps.tokens), caps(|caps| caps.cost));
-        let (of_model_calls, of_tool_calls) = (caps(|caps| caps.model_calls), caps(|caps| caps.tool_calls));
-        let [tokens, cost, model_calls, tool_calls] = columns(wanted);
-        let reserve = async |statements: &Statements, client: &Client| {
-            let values: [Parameter<'_>; 10] = [
-                &names,
-                &tokens,
-                &cost,
-                &model_calls,
-                &tool_calls,
-                &seconds,
-                &of_tokens,
-                &of_cost,
-                &of_model_calls,
-                &of_tool_calls,
-            ];
-            // A statement sees what was committed before it began: the balances are read after the
-            // lock is held.
-            let named: [Parameter<'_>; 1] = [&names];
-            let (locked, buried, reserved) = join!(
-                statements.lock.rows(client, &named),
-                statements.bury.rows(client, &named),
-                statements.reserve.rows(client, &values),
-            );
-            locked.and(buried)?;
-            reserved
-        };
-        let rows = self.change(reserve).await?;
-        if let Some(position) = rows.first().and_then(|row| row.get::<_, Option<i64>>(0)) {
-            return Ok(Reserved::RefusedBy(usize::try_from(position - 1).unwrap_or_default()));
-        }
-        let ids: Vec<i64> = rows.iter().filter_map(|row| row.get(1)).collect();
-        self.held.extend(&ids);
-        Ok(Reserved::All(ids.into_iter().map(i64::cast_unsigned).collect()))
-    }
-
-    /// Repeated if the connection is lost meanwhile: a reservation ends only once.
-    async fn settle(&mut self, reservations: &[(Arc<str>, u64)], used: Amounts) -> Result<()> {
-        let names: Vec<_> = reservations.iter().map(|(account, _)| &**account).collect();
-        let receipts: Vec<_> = reservations.iter().map(|(_, receipt)| receipt.cast_signed()).collect();
-        for receipt in &receipts {
-            self.held.remove(receipt);
-        }
-        let [tokens, cost, model_calls, tool_calls] = columns(used);
-        let settle = async |statements: &Statements, client: &Client| {
-            let used: [Parameter<'_>; 6] = [&names, &tokens, &cost, &model_calls, &tool_calls, &receipts];
-            statements.settle.rows(client, &used).await.map(drop)
-        };
-        match self.change(settle).await {
-            Err(e) if e.is_retryable() => self.change(settle).await,
-            settled => settled,
-        }
     }
 
     async fn forget(&mut self, prefix: &str, oldest: &str) -> Result<()> {
@@ -352,6 +366,21 @@ impl Accounts {
         };
         Ok(self.client.insert(client))
     }
+}
+
+/// Returns the outcome of a reservation.
+fn reserved(rows: &[Row]) -> Reserved {
+    match rows.first().and_then(|row| row.get::<_, Option<i64>>(0)) {
+        Some(position) => Reserved::RefusedBy(usize::try_from(position - 1).unwrap_or_default()),
+        None => {
+            Reserved::All(rows.iter().filter_map(|row| row.get::<_, Option<i64>>(1)).map(i64::cast_unsigned).collect())
+        }
+    }
+}
+
+/// Copies the error of a transaction for each of its changes.
+fn copy(e: &agent_core::Error) -> agent_core::Error {
+    agent_core::Error::new(e.kind(), e.message().to_owned()).with_retry(e.retry())
 }
 
 /// Decodes the settled and the reserved amounts.

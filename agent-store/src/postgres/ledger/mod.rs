@@ -1,6 +1,7 @@
 //! Budget accounts shared by processes on several machines: [`PostgresLedger`].
 
 mod accounts;
+mod change;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -10,7 +11,10 @@ use agent_core::{
 };
 use tokio::sync::oneshot;
 
-use self::accounts::{Accounts, Work};
+use self::{
+    accounts::{Accounts, Work},
+    change::Change,
+};
 use super::{background::Background, connect::Location};
 use crate::{answer::ask, error::not_forgotten};
 
@@ -97,7 +101,7 @@ impl Ledger for PostgresLedger {
 
     async fn reserve_all(&self, accounts: &[(Arc<str>, Caps)], wanted: Amounts) -> Result<Reserved> {
         let accounts = accounts.to_vec();
-        self.ask(|reply| Work::Reserve { accounts, wanted, reply }).await
+        self.ask(|reply| Work::Change(Change::Reserve { accounts, wanted, reply })).await
     }
 
     fn settle(&self, account: &str, receipt: u64, used: Amounts) -> BoxFuture<'static, Result<()>> {
@@ -106,7 +110,7 @@ impl Ledger for PostgresLedger {
 
     fn settle_all(&self, reservations: &[(Arc<str>, u64)], used: Amounts) -> BoxFuture<'static, Result<()>> {
         let reservations = reservations.to_vec();
-        self.ask(|reply| Work::Settle { reservations, used, reply })
+        self.ask(|reply| Work::Change(Change::Settle { reservations, used, reply }))
     }
 
     fn forget(&self, prefix: &str, oldest: &str) {

@@ -7,6 +7,7 @@ use agent_core::{
     budget::{Amounts, Balance, Ledger},
 };
 use agent_store::PostgresLedger;
+use futures::future::join_all;
 
 use super::{Place, stalling::Stalling};
 
@@ -130,4 +131,24 @@ async fn a_balance_is_read_while_others_hold_the_account() {
     other.batch_execute(locks).await.expect("locks");
     let reading = tokio::time::timeout(std::time::Duration::from_secs(8), ledger.balance("x"));
     assert_eq!(reading.await.expect("does not wait").expect("reads").reserved.tokens, 10);
+}
+
+#[tokio::test]
+async fn many_runs_reserve_and_settle_in_a_few_transactions() {
+    let Some(place) = Place::new() else { return };
+    let ledger = open(&place).await;
+    let names: Vec<String> = (0..300).map(|n| format!("run {n}")).collect();
+    let caps = Caps::default().tokens(15);
+    let reserve = || join_all(names.iter().map(|name| ledger.reserve(name, &caps, tokens(10))));
+    let receipts: Vec<_> = reserve().await.into_iter().map(|made| made.expect("works").expect("fits")).collect();
+    let transactions = place.count("SELECT count(DISTINCT xmin::text) FROM reservation").await;
+    assert!(transactions <= 30, "{transactions} transactions for 300 reservations");
+    assert!(reserve().await.into_iter().all(|made| made.expect("works").is_none()), "each of them passes its cap");
+
+    let settle = names.iter().zip(receipts).map(|(name, receipt)| ledger.settle(name, receipt, tokens(7)));
+    assert!(join_all(settle).await.iter().all(Result::is_ok));
+    let transactions = place.count("SELECT count(DISTINCT xmin::text) FROM account").await;
+    assert!(transactions <= 30, "{transactions} transactions for 300 settlements");
+    assert_eq!(place.count("SELECT count(*) FROM account WHERE tokens = 7").await, 300);
+    assert_eq!(place.count("SELECT count(*) FROM reservation").await, 0);
 }
