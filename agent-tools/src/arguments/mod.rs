@@ -96,7 +96,8 @@ impl ArgumentSchema {
         let schema = spec.parameters.clone();
         let validator = Validator::compile(&schema).map_err(invalid)?;
         let shape = Shape::new(&schema);
-        if shape.types(&schema) != Types::from(Type::Object) {
+        // Some generators of schemas add null to every type. Arguments are always an object.
+        if shape.types(&schema).without(Type::Null) != Types::from(Type::Object) {
             return Err(invalid("the schema must describe an object: add \"type\": \"object\"".to_owned()));
         }
         let (known, open) = shape.parameters();

@@ -3,6 +3,7 @@
 mod find;
 mod form;
 mod invalid;
+mod limits;
 mod mode;
 mod partial;
 mod plain;

@@ -23,7 +23,8 @@ pub(super) const ANSWER: &str = "final_answer";
 pub enum AnswerMode {
     /// [`Native`](Self::Native) if the model is known to [enforce a JSON
     /// Schema](ModelInfo::json_schema), and providers accept the schema: objects with fixed fields,
-    /// no tuples, no recursion. Otherwise [`Tool`](Self::Tool), or [`Prompt`](Self::Prompt) if the
+    /// no tuples, no recursion, no more properties, choices and levels than the model's provider
+    /// compiles. Otherwise [`Tool`](Self::Tool), or [`Prompt`](Self::Prompt) if the
     /// model takes no tools.
     #[default]
     Auto,
@@ -40,7 +41,11 @@ impl AnswerMode {
     /// Returns the method for a model; `enforces` is false if its provider refused the schema.
     pub(super) fn choose(self, info: Option<&ModelInfo>, form: &Form, enforces: bool) -> Self {
         match (self, info) {
-            (Self::Auto, Some(info)) if info.json_schema && form.is_plain && enforces => Self::Native,
+            (Self::Auto, Some(info))
+                if info.json_schema && form.is_plain && enforces && fits(&form.format.schema, &info.provider) =>
+            {
+                Self::Native
+            }
             (Self::Auto, Some(info)) if !info.tools => Self::Prompt,
             (Self::Auto, _) => Self::Tool,
             (chosen, _) => chosen,

@@ -473,3 +473,15 @@ fn arguments_that_are_open_at_their_end_are_truncated_and_no_others() {
         assert!(!open().parse(text).truncated, "{text}");
     }
 }
+
+#[test]
+fn an_object_that_may_be_null_is_a_schema_of_arguments() {
+    let compiled = |parameters| ArgumentSchema::compile(&ToolSpec::new("find", "Finds.", parameters));
+    let properties = json!({"a": {"type": "integer"}});
+    let schema = compiled(json!({"type": ["object", "null"], "properties": properties})).expect("compiles");
+    assert_eq!(schema.parse("null").value, json!({}));
+    assert!(schema.check(&json!({"a": 1}), &[]).is_ok() && schema.check(&json!({"a": "x"}), &[]).is_err());
+    for root in [json!({"type": "null"}), json!({"type": ["object", "string"]}), json!({})] {
+        assert!(compiled(root.clone()).is_err(), "{root}");
+    }
+}

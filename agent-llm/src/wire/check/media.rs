@@ -151,7 +151,10 @@ fn scale(_: &mut Messages<'_>, _: usize, _: usize, _: Limits, _: &str) -> bool {
 }
 
 fn named(kind: Kind) -> String {
-    if kind == Kind::Empty { kind.mime().to_owned() } else { format!("of the type {}", kind.mime()) }
+    match kind {
+        Kind::Empty | Kind::Text => kind.mime().to_owned(),
+        _ => format!("of the type {}", kind.mime()),
+    }
 }
 
 fn megabytes(bytes: usize) -> String {

@@ -18,6 +18,8 @@ pub(super) enum Kind {
     Bmp,
     Tiff,
     Pdf,
+    /// Text, such as the error page of a server.
+    Text,
     Empty,
 }
 
@@ -33,6 +35,7 @@ impl Kind {
             Self::Bmp => "image/bmp",
             Self::Tiff => "image/tiff",
             Self::Pdf => "application/pdf",
+            Self::Text => "text",
             Self::Empty => "an empty file",
         }
     }
@@ -62,6 +65,7 @@ pub(super) fn kind(base64: &str) -> Option<Kind> {
         [b'%', b'P', b'D', b'F', ..] => Kind::Pdf,
         [_, _, _, _, b'f', b't', b'y', b'p', brand @ ..] if is_heic(brand) => Kind::Heic,
         _ if text.starts_with("<svg") || (text.starts_with("<?xml") && text.contains("<svg")) => Kind::Svg,
+        _ if text.starts_with(['<', '{']) && !text.contains(['\0', '\u{fffd}']) => Kind::Text,
         _ => return None,
     })
 }

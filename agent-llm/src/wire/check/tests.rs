@@ -493,3 +493,25 @@ fn a_tool_without_findings_is_sent_unchanged() {
         }
     }
 }
+
+#[test]
+fn text_that_is_named_an_image_is_left_out_and_drawings_and_photos_are_described() {
+    use base64::{Engine, prelude::BASE64_STANDARD};
+    let sent = |bytes: &[u8]| {
+        let image = Media::base64(BASE64_STANDARD.encode(bytes), "image/png");
+        let asks = Message::User(UserMessage::new(vec![Part::Image(image)]));
+        body(&anthropic(), &request([asks])).to_string()
+    };
+    for (bytes, expected) in [
+        (&b"<!DOCTYPE html><p>404"[..], "[image left out: it is text,"),
+        (b"{\"error\": \"no such image\"}", "[image left out: it is text,"),
+        (
+            b"<svg width='10' height='20'><title>Sales</title></svg>",
+            "It is a drawing of 10 x 20. Its texts: \\\"Sales\\\".]",
+        ),
+        (b"\0\0\0\x18ftypheic\0\0\0\0ispe\0\0\0\0\0\0\x0f\xc0\0\0\x0b\xd0", "It is a photo of 4032 x 3024 pixels.]"),
+    ] {
+        let sent = sent(bytes);
+        assert!(sent.contains(expected) && !sent.contains("image/png"), "{expected}: {sent}");
+    }
+}
