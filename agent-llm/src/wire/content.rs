@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{json::own, server_tools::refusal};
+use super::{json::own, server_tools::refusal, surrogates::mend_surrogates};
 
 /// A URL, or bytes as a data URL. Base64 may be long: it is written without an intermediate copy.
 #[derive(Clone, Copy)]
@@ -132,6 +132,8 @@ pub(crate) fn lines<'a>(mut texts: impl Iterator<Item = &'a str>) -> Cow<'a, str
 #[serde(untagged)]
 pub(crate) enum Input<'a> {
     Object(&'a RawValue),
+    /// Without escapes of lone surrogates, which JSON parsers reject.
+    Mended(Box<RawValue>),
     None {},
     Invalid {
         #[serde(rename = "INVALID_JSON")]
@@ -141,6 +143,12 @@ pub(crate) enum Input<'a> {
 
 impl<'a> Input<'a> {
     pub(crate) fn new(arguments: &'a str) -> Self {
+        if let Cow::Owned(mended) = mend_surrogates(arguments)
+            && mended.trim_start().starts_with('{')
+            && let Ok(json) = RawValue::from_string(mended.trim().to_owned())
+        {
+            return Self::Mended(json);
+        }
         match serde_json::from_str::<&RawValue>(arguments) {
             Ok(json) if json.get().starts_with('{') => Self::Object(json),
             _ if arguments.trim().is_empty() => Self::None {},

@@ -1,8 +1,12 @@
 //! Serialisation of JSON, and of a provider's own JSON.
 
+use std::borrow::Cow;
+
 use agent_core::message::{Origin, Raw};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
+
+use super::surrogates::mend_surrogates;
 
 /// JSON to write: the provider's own, or generated.
 #[derive(Serialize)]
@@ -105,15 +109,20 @@ pub(crate) fn raw(json: &RawValue, from: &Origin) -> Raw {
 /// A text for an API field that requires an object: parsed as an object, or wrapped in one.
 pub(crate) struct Object<'a> {
     text: &'a str,
-    json: Option<&'a RawValue>,
+    json: Option<Cow<'a, RawValue>>,
     field: &'static str,
 }
 
 impl<'a> Object<'a> {
     /// `field` receives a text that is not a JSON object.
     pub(crate) fn of(text: &'a str, field: &'static str) -> Self {
-        let is_object = text.trim_start().starts_with('{');
-        Self { text, json: Some(text).filter(|_| is_object).and_then(|text| serde_json::from_str(text).ok()), field }
+        let object = Some(text.trim()).filter(|text| text.starts_with('{'));
+        // Without escapes of lone surrogates, which JSON parsers reject.
+        let json = object.and_then(|object| match mend_surrogates(object) {
+            Cow::Borrowed(object) => serde_json::from_str(object).ok().map(Cow::Borrowed),
+            Cow::Owned(object) => RawValue::from_string(object).ok().map(Cow::Owned),
+        });
+        Self { text, json, field }
     }
 
     /// Wraps the text in a field, whatever it is.
@@ -124,7 +133,7 @@ impl<'a> Object<'a> {
 
 impl Serialize for Object<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.json {
+        match &self.json {
             Some(json) => json.serialize(serializer),
             None => serializer.collect_map([(self.field, self.text)]),
         }

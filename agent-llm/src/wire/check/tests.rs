@@ -515,3 +515,20 @@ fn text_that_is_named_an_image_is_left_out_and_drawings_and_photos_are_described
         assert!(sent.contains(expected) && !sent.contains("image/png"), "{expected}: {sent}");
     }
 }
+
+#[test]
+fn arguments_with_half_a_character_are_sent_as_valid_json() {
+    let call = Block::tool_call("c1", "echo", r#"{"a":"\ud83d x \ud83d\ude00"}"#);
+    let turn = || {
+        [
+            Message::user("go"),
+            Message::Assistant(AssistantMessage::new(vec![call.clone()])),
+            Message::Tool(ToolMessage::text("c1", "echo", "r", false)),
+        ]
+    };
+    let gemini = GeminiCodec::new("gemini-2.5-pro", GeminiProfile::ai_studio()).expect("a codec");
+    for codec in [&anthropic() as &dyn Codec, &converse(), &gemini] {
+        let sent = body(codec, &request(turn())).to_string();
+        assert!(sent.contains("\u{fffd} x \u{1f600}"), "{sent}");
+    }
+}
