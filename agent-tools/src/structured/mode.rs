@@ -11,7 +11,7 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::form::Form;
+use super::{form::Form, limits::fits};
 
 /// Tool whose arguments are the answer.
 pub(super) const ANSWER: &str = "final_answer";
