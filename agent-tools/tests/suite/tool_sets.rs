@@ -39,7 +39,7 @@ async fn a_closure_is_a_tool_with_typed_arguments() {
     let schema = json!({
         "type": "object",
         "properties": {
-            "name": {"type": "string", "description": "Who is greeted."},
+            "name": {"type": "string", "description": "Name of the person to greet."},
             "times": {"type": "integer", "minimum": 0, "default": 1},
         },
         "required": ["name"],
