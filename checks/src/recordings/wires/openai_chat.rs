@@ -154,7 +154,8 @@ impl Wire for OpenAiChat {
             }
         }
         let older = older_call(&sent).filter(|_| items(&sent, "/tool_calls").is_empty()).cloned();
-        let speech = sent.pointer("/audio/id").cloned();
+        // Some servers add an empty one.
+        let speech = sent.pointer("/audio/id").filter(|_| !text(&sent, "/audio/data").is_empty()).cloned();
         if let Some(turn) = sent.as_object_mut().filter(|_| older.is_some() || speech.is_some()) {
             turn.retain(|name, value| !value.is_null() && (name != "function_call" || older.is_none()));
             if let Some(function) = older {
