@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs the conformance suite of the Model Context Protocol, all of it, against the client and the server. It is fetched from npm once, and kept
-# below target. What may fail there, and why, is in mcp_conformance.yml; anything else fails this program.
+# Runs the conformance suite of the Model Context Protocol against the client and the server, for each revision that it distinguishes:
+# with a handshake, and without. It is fetched from npm once, and kept below target. What may fail there, and why, is in
+# mcp_conformance.yml and mcp_conformance_stateless.yml; anything else fails this program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=0.1.16
+version=0.2.0-alpha.12
 tools=target/mcp-conformance
-expected=checks/mcp_conformance.yml
 
 skip() {
     echo "The conformance suite of MCP was skipped: $1."
@@ -26,29 +26,15 @@ node=$PWD/$tools/node_modules/.bin/node
 [ -x "$node" ] || node=node
 suite=("$node" "$PWD/$tools/node_modules/@modelcontextprotocol/conformance/dist/index.js")
 
-tests=$(cargo test --workspace --test tools --no-run --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
-
+# The suite writes its results into the current folder.
 work=$(mktemp -d)
 trap 'kill "${server:-}" 2>/dev/null || true; rm -rf "$work"' EXIT
+tests=${TOOLS_TESTS:-$(cargo test --workspace --test tools --no-run --message-format=json-render-diagnostics | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')}
 cat >"$work/client" <<END
 #!/bin/sh
 MCP_SERVER_URL="\$1" exec "$tests" mcp::conformance::client --ignored --exact --nocapture
 END
 chmod +x "$work/client"
-
-failed=0
-# One after the other: a scenario measures how long the client waits.
-for scenario in $("${suite[@]}" list | sed -n '/^Client/,$s/^  - \([^ ]*\).*/\1/p'); do
-    run=("${suite[@]}" client --command "$work/client" --scenario "$scenario" --expected-failures "$expected")
-    if "${run[@]}" >"$work/log" 2>&1; then
-        grep -q "^ *- $scenario\$" "$expected" && result="failed, as expected" || result=passed
-        echo "client $scenario: $result"
-    else
-        cat "$work/log"
-        echo "client $scenario: FAILED"
-        failed=1
-    fi
-done
 
 "$tests" mcp::conformance::server --ignored --exact >/dev/null 2>&1 &
 server=$!
@@ -57,10 +43,33 @@ for _ in $(seq 600); do
     kill -0 "$server" 2>/dev/null || { echo "The server ended: is port 19111 taken?"; exit 1; }
     sleep 0.1
 done
-if "${suite[@]}" server --url http://127.0.0.1:19111/mcp --suite all --expected-failures "$expected" >"$work/log" 2>&1; then
-    sed -n 's/^[^a-z]* \([a-z0-9-]*\): \([0-9]* passed, [0-9]* failed\).*/server \1: \2/p' "$work/log"
-else
-    cat "$work/log"
-    failed=1
-fi
+
+failed=0
+run() { # role, scenario, revision, expected failures, arguments of the role
+    local role=$1 scenario=$2 revision=$3 expected=$4
+    shift 4
+    if (cd "$work" && "${suite[@]}" "$role" "$@" --scenario "$scenario" --spec-version "$revision" --expected-failures "$expected") >"$work/log" 2>&1; then
+        grep -q "^ *- $scenario\$" "$expected" && result="failed, as expected" || result=passed
+        echo "$revision $role $scenario: $result"
+    else
+        cat "$work/log"
+        echo "$revision $role $scenario: FAILED"
+        failed=1
+    fi
+}
+# Names of the scenarios of a role for a revision.
+scenarios() {
+    "${suite[@]}" list | sed -n "/^$1 scenarios/,/^\$/s/^  - \([^ ]*\) \[\(.*\)\]\$/\1 \2/p" | awk -v revision="$2" 'index("," $2 ",", "," revision ",") { print $1 }'
+}
+# One after the other: a scenario measures how long the client waits.
+for revision in 2025-11-25 2026-07-28; do
+    expected=$PWD/checks/mcp_conformance.yml
+    [ "$revision" = 2025-11-25 ] || expected=$PWD/checks/mcp_conformance_stateless.yml
+    for scenario in $(scenarios Client "$revision"); do
+        run client "$scenario" "$revision" "$expected" --command "$work/client"
+    done
+    for scenario in $(scenarios Server "$revision"); do
+        run server "$scenario" "$revision" "$expected" --url http://127.0.0.1:19111/mcp
+    done
+done
 exit "$failed"

@@ -96,7 +96,9 @@ impl Runs {
             };
             return app.go_on(caller, &run, answers, shape).await;
         }
-        request.traceparent = self.trace.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // The metadata of a call names its span, and the headers at most that of the connection.
+        let trace = || self.trace.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        request.traceparent = request.traceparent.take().or_else(trace);
         // Calls of one client are serialised; questions of a call that is over stay unanswered.
         (request.when_busy, request.when_waiting) = (Some(WhenBusy::queue()), Some(WhenWaiting::Supersede));
         let start = Start::new(&*self.agent, request);

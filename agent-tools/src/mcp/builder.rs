@@ -6,7 +6,7 @@ use agent_core::{Error, Model, Result, model::Backoff};
 
 use serde_json::Value;
 
-use super::{Client, Elicitation, Endpoint, settings::Settings};
+use super::{Client, Elicitation, Endpoint, Protocol, settings::Settings};
 
 /// Builds a [`Client`]; made by [`Client::builder`].
 #[derive(Debug)]
@@ -176,6 +176,12 @@ impl ClientBuilder {
     /// work. It is a hint and no boundary.
     pub fn root(mut self, uri: impl Into<String>) -> Self {
         self.0.roots.push(uri.into());
+        self
+    }
+
+    /// Selects the revision of the protocol. Default: [`Protocol::Auto`], which probes the server.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.0.protocol = protocol;
         self
     }
 

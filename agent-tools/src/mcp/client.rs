@@ -8,7 +8,7 @@ use std::{
 };
 
 use agent_core::{Error, EventKind, Result, RunCx, Tool, Toolset, async_trait};
-use rmcp::model::{ClientRequest, PingRequest};
+use rmcp::model::{ClientRequest, DiscoverRequest, DiscoverRequestParams, PingRequest};
 use tokio::sync::Mutex;
 
 use super::{
@@ -103,11 +103,15 @@ impl Client {
         self.link.ask(None, self.link.settings.reach_timeout(), told).await
     }
 
-    /// Returns true if the server answers a ping within five seconds. Tries to reconnect, except
+    /// Returns true if the server answers a ping, or a `server/discover`, within five seconds. Tries to reconnect, except
     /// during the back-off delay.
     pub async fn is_healthy(&self) -> bool {
         let ping = async |connection: &Connection| {
-            connection.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await
+            let request = match connection.is_stateless {
+                true => ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {})),
+                false => ClientRequest::PingRequest(PingRequest::default()),
+            };
+            connection.peer.send_request(request).await
         };
         let healthy = async {
             self.link.connection(Duration::ZERO).await?;

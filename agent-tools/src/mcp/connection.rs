@@ -6,25 +6,22 @@ use agent_core::{Error, Result, ToolRequest};
 use rmcp::{
     RoleClient, ServiceError,
     model::{
-        CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, RequestId, ServerResult,
+        CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest, RequestId, RequestMetaObject,
+        ServerResult,
     },
-    service::{Peer, PeerRequestOptions, serve_client_with_ct},
+    service::{ClientCacheConfig, Peer, PeerRequestOptions},
 };
 use tokio::{runtime::Handle, sync::Mutex, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     calls::{Call, Calls, Progress},
-    endpoint::Kind,
     failure,
     handler::{Handler, News},
-    http,
-    lines::Lines,
-    oauth::Access,
+    open::{self, Opened},
+    rounds,
     settings::Settings,
-    sse::Sse,
 };
-use crate::program::Process;
 
 /// Timeout for sending a cancellation notice.
 const NOTICE: Duration = Duration::from_secs(5);
@@ -35,6 +32,8 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) since: Instant,
     pub(super) settings: Arc<Settings>,
+    /// True if the server speaks a revision without handshake.
+    pub(super) is_stateless: bool,
     calls: Arc<Calls>,
     /// Held during a call, if the server may send requests that do not identify their call.
     turn: Option<Mutex<()>>,
@@ -47,60 +46,25 @@ impl Connection {
     pub(super) async fn open(settings: &Arc<Settings>, news: &Arc<News>) -> Result<Self> {
         let calls = Arc::<Calls>::default();
         let handler = Handler { settings: settings.clone(), calls: calls.clone(), news: news.clone() };
-        let (stop, name, limit) = (CancellationToken::new(), settings.name.clone(), settings.message_limit());
-        let (mut says_who_asks, mut last_words) = (false, None);
-        let service = match &settings.endpoint.0 {
-            Kind::Stdio(stdio) => {
-                let (process, streams) = Process::start(&name, stdio)?;
-                last_words = Some(process.last_words());
-                let lines = Lines::new(name, streams, limit).of(process);
-                serve_client_with_ct(handler, lines, stop.clone()).await
-            }
-            Kind::Streams(streams) => {
-                let lines = Lines::new(name, (streams.0)().await?, limit);
-                serve_client_with_ct(handler, lines, stop.clone()).await
-            }
-            Kind::Http(server) => {
-                let access = server
-                    .oauth
-                    .as_ref()
-                    .map(|oauth| settings.access.get_or_init(|| Arc::new(Access::new(oauth, &server.url))).clone());
-                let streamable = http::transport(server, access, limit)?;
-                match serve_client_with_ct(handler.clone(), streamable, stop.clone()).await {
-                    Err(error) if !failure::wants_to_know_who_asks(&error) => {
-                        // An older server does not support streamable HTTP. If it is not an SSE
-                        // server either, the first error is reported.
-                        match Sse::open(name, server, limit).await {
-                            Some(sse) => serve_client_with_ct(handler, sse, stop.clone()).await,
-                            None => Err(error),
-                        }
-                    }
-                    opened => {
-                        says_who_asks = true;
-                        opened
-                    }
-                }
-            }
-        };
-        let service = match service {
-            Ok(service) => service,
-            Err(e) => {
-                let last_words = match last_words {
-                    Some(last_words) => last_words.read().await,
-                    None => None,
-                };
-                return Err(failure::of_connection(settings, &e, last_words));
-            }
-        };
+        let stop = CancellationToken::new();
+        let Opened { service, names_calls, is_stateless } = open::open(settings, handler, &stop).await?;
         let (peer, gone) = (service.peer().clone(), CancellationToken::new());
+        // Lists are kept here, and a change that the server announces must be seen at once.
+        peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
         let ended = gone.clone().drop_guard();
         tokio::spawn(async move {
             // The result is irrelevant: pending requests failed with it.
             let _ = service.waiting().await;
             drop(ended);
         });
-        let turn = (settings.may_ask() && !says_who_asks).then(Mutex::default);
-        Ok(Self { peer, since: Instant::now(), settings: settings.clone(), calls, turn, gone, stop })
+        // Without a handshake, a server requests input by a result, which belongs to its call.
+        let turn = (settings.may_ask() && !names_calls && !is_stateless).then(Mutex::default);
+        Ok(Self { peer, since: Instant::now(), settings: settings.clone(), is_stateless, calls, turn, gone, stop })
+    }
+
+    /// Returns a token that is cancelled when the connection is closed.
+    pub(super) fn gone(&self) -> CancellationToken {
+        self.gone.clone()
     }
 
     /// Returns true if the connection is closed.
@@ -120,13 +84,13 @@ impl Connection {
         let _ = tokio::time::timeout(NOTICE, self.gone.cancelled()).await;
     }
 
-    /// Makes a call of a tool. If it is given up, the server is told. There is no answer from a connection that is
+    /// Makes a call of a tool. A dropped call is cancelled at the server. There is no answer from a connection that is
     /// [spent](Self::is_spent).
     pub(super) async fn call(
         &self,
         (req, progress): (&ToolRequest, &Arc<Progress>),
         params: CallToolRequestParams,
-    ) -> Result<Option<ServerResult>> {
+    ) -> Result<Option<CallToolResult>> {
         let _turn = match &self.turn {
             Some(turn) => Some(turn.lock().await),
             None => None,
@@ -135,11 +99,16 @@ impl Connection {
             return Ok(None);
         }
         let call = Call::new(req.clone(), progress.clone());
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        rounds::call(self, &call, params).await.map(Some)
+    }
+
+    /// Sends a request of a call, and waits for its answer.
+    pub(super) async fn send(&self, call: &Arc<Call>, request: ClientRequest) -> Result<ServerResult> {
+        let options = PeerRequestOptions::no_options().with_meta(self.meta(&call.req));
         let sending = self.calls.sending.lock().await;
-        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let sent = self.peer.send_cancellable_request(request, options).await;
         let handle = sent.map_err(|e| self.failed(e))?;
-        let _noted = self.calls.note(handle.id.clone(), handle.progress_token.clone(), &call);
+        let _noted = self.calls.note(handle.id.clone(), handle.progress_token.clone(), call);
         drop(sending);
         let mut unwanted = Unwanted(Some((self.peer.clone(), handle.id.clone(), self.calls.clone())));
         let answer = tokio::select! {
@@ -148,7 +117,21 @@ impl Connection {
         };
         unwanted.0 = None;
         // The reason of an ended call takes precedence over the server's response.
-        if call.stop.is_cancelled() { Err(call.why()) } else { answer.map(Some) }
+        if call.stop.is_cancelled() { Err(call.why()) } else { answer }
+    }
+
+    /// Metadata of a request of a call: its trace context, and the level of the logs wanted.
+    #[expect(deprecated, reason = "logging is on its way out of the protocol, and servers have it")]
+    fn meta(&self, req: &ToolRequest) -> RequestMetaObject {
+        let mut meta = RequestMetaObject::new();
+        if let Some(trace) = &req.cx.ids().traceparent {
+            meta.set_traceparent(&**trace);
+        }
+        let logs = self.peer.peer_info().is_some_and(|info| info.capabilities.logging.is_some());
+        if self.is_stateless && logs {
+            meta.set_log_level(rmcp::model::LoggingLevel::Info);
+        }
+        meta
     }
 
     /// Describes the failure of a request.

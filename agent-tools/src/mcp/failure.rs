@@ -38,6 +38,9 @@ pub(super) fn of_request(settings: &Settings, error: ServiceError) -> Error {
 /// lines of its standard error.
 pub(super) fn of_connection(settings: &Settings, error: &ClientInitializeError, last_words: Option<String>) -> Error {
     let message = match (error, last_words) {
+        (ClientInitializeError::LegacyFallbackFailed { fallback, .. }, last_words) => {
+            return of_connection(settings, fallback, last_words);
+        }
         (ClientInitializeError::JsonRpcError(said), _) => format!("the server refused: {}", short(&said.message)),
         _ if wants_to_know_who_asks(error) => {
             "the server wants to know who asks: set OAuth, a bearer token or another header".to_owned()

@@ -19,7 +19,7 @@ use rmcp::{
         ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
         ElicitResult, ElicitationAction, ElicitationCapability, Implementation, ListRootsResult, LoggingLevel,
         LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
-        Root, RootsCapabilities, SamplingCapability,
+        RootsCapabilities, SamplingCapability,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -32,12 +32,10 @@ use super::{
     changes::ListChange,
     content,
     failure::short,
+    inputs::{self, QUESTION},
     question, sampling,
     settings::Settings,
 };
-
-/// Maximum size of an elicitation request, in bytes.
-const QUESTION: usize = 64 * 1024;
 
 /// Maximum length of a changed resource's URI, in characters.
 const URI: usize = 4096;
@@ -96,6 +94,22 @@ impl News {
         logged.1 <= LOGGED
     }
 
+    /// Reports a changed list.
+    pub(super) fn changed(&self, list: ListChange) {
+        if list == ListChange::Tools {
+            self.tools_changed();
+        }
+        // Without subscribers, sending fails; likewise below.
+        let _ = self.lists.send(list);
+    }
+
+    /// Reports a changed resource.
+    pub(super) fn updated(&self, uri: String) {
+        if uri.len() <= URI {
+            let _ = self.resources.send(uri);
+        }
+    }
+
     /// Says that the tools may be others now.
     pub(super) fn tools_changed(&self) {
         self.tools.fetch_add(1, Ordering::AcqRel);
@@ -139,7 +153,7 @@ async fn answered<T>(call: &Call, answer: impl Future<Output = Result<T, Error>>
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        let mut capabilities = ClientCapabilities::default();
+        let mut capabilities = ClientCapabilities::builder().enable_tasks().build();
         capabilities.roots = (!self.settings.roots.is_empty()).then(RootsCapabilities::default);
         capabilities.sampling = self.settings.model.as_ref().map(|_| SamplingCapability::default());
         if self.settings.may_ask_people() {
@@ -190,7 +204,7 @@ impl ClientHandler for Handler {
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Ok(ListRootsResult::new(self.settings.roots.iter().map(Root::new).collect()))
+        Ok(inputs::roots(&self.settings))
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
@@ -227,23 +241,19 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.news.tools_changed();
-        // Without subscribers, sending fails; likewise below.
-        let _ = self.news.lists.send(ListChange::Tools);
+        self.news.changed(ListChange::Tools);
     }
 
     async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.news.lists.send(ListChange::Resources);
+        self.news.changed(ListChange::Resources);
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
-        let _ = self.news.lists.send(ListChange::Prompts);
+        self.news.changed(ListChange::Prompts);
     }
 
     async fn on_resource_updated(&self, params: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
-        if params.uri.len() <= URI {
-            let _ = self.news.resources.send(params.uri);
-        }
+        self.news.updated(params.uri);
     }
 }
 

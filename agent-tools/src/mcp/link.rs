@@ -1,15 +1,11 @@
 //! Lazily connected, automatically reconnecting session with one MCP server.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex as StdMutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use agent_core::{Error, Result, RunCx, ToolRequest};
 use rmcp::{
     ServiceError,
-    model::{CallToolRequestParams, ServerResult, SubscribeRequestParams},
+    model::{CallToolRequestParams, CallToolResult, SubscribeRequestParams},
 };
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
@@ -21,6 +17,7 @@ use super::{
     connection::Connection,
     failure::{away, within},
     handler::News,
+    listen::{Listener, Subscribed},
     settings::Settings,
 };
 
@@ -34,8 +31,7 @@ pub(super) struct Link {
     pub(super) settings: Arc<Settings>,
     pub(super) news: Arc<News>,
     slot: Arc<Mutex<Slot>>,
-    /// Subscribed resources, across connections.
-    subscribed: StdMutex<BTreeSet<String>>,
+    pub(super) subscribed: Arc<Subscribed>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +46,7 @@ struct Slot {
 impl Link {
     pub(super) fn new(settings: Settings) -> Arc<Self> {
         let (settings, news) = (Arc::new(settings), Arc::default());
-        Arc::new(Self { settings, news, slot: Arc::default(), subscribed: StdMutex::default() })
+        Arc::new(Self { settings, news, slot: Arc::default(), subscribed: Arc::default() })
     }
 
     /// Returns the current connection, or a new one. Waits up to `patience` for the end of a
@@ -122,7 +118,7 @@ impl Link {
         patience: Duration,
         (req, progress): (&ToolRequest, &Arc<Progress>),
         params: &CallToolRequestParams,
-    ) -> Result<ServerResult> {
+    ) -> Result<CallToolResult> {
         loop {
             let connection = self.connection(patience).await?;
             if let Some(answer) = connection.call((req, progress), params.clone()).await? {
@@ -139,21 +135,20 @@ impl Link {
         }
     }
 
-    /// Records a subscription.
-    pub(super) fn note(&self, uri: &str) {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(uri.to_owned());
-    }
-
-    /// Removes a subscription.
-    pub(super) fn forget(&self, uri: &str) {
-        self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
-    }
-
     /// Renews all subscriptions on a new connection.
-    #[expect(deprecated, reason = "servers of today know no other way")]
+    #[expect(deprecated, reason = "servers with a handshake know no other way")]
     fn subscribe_again(&self, connection: &Connection) {
-        let subscribed = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for uri in subscribed {
+        if connection.is_stateless {
+            let listener = Listener {
+                server: self.settings.name.clone(),
+                peer: connection.peer.clone(),
+                news: self.news.clone(),
+                subscribed: self.subscribed.clone(),
+            };
+            tokio::spawn(listener.run(connection.gone()));
+            return;
+        }
+        for uri in self.subscribed.all() {
             let (peer, name) = (connection.peer.clone(), self.settings.name.clone());
             tokio::spawn(async move {
                 if let Err(error) = peer.subscribe(SubscribeRequestParams::new(uri)).await {

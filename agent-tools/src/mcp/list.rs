@@ -29,6 +29,11 @@ use super::{
 /// Time that a refresh of a known list may take before the old list is used.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// Limits of the time for which a server may say that its list holds: a list is not fetched before
+/// each model call, and at least once a day.
+const FRESH: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Maximum number of warnings that wait for a run.
 const WARNINGS: usize = 50;
 
@@ -54,6 +59,8 @@ pub(super) struct List {
     failed: u32,
     /// Time until which listing is not retried.
     until: Option<Instant>,
+    /// End of the time for which the server says that the list holds.
+    stale: Option<Instant>,
 }
 
 impl List {
@@ -63,7 +70,8 @@ impl List {
     /// If no tools were ever listed. Otherwise a failure keeps the known tools: a recovered server
     /// is found by the next call.
     pub(super) async fn current(&mut self, client: &Client) -> Result<Vec<Arc<dyn Tool>>> {
-        let is_current = self.changes == Some(client.link.news.tool_changes());
+        let is_fresh = self.stale.is_none_or(|stale| Instant::now() < stale);
+        let is_current = is_fresh && self.changes == Some(client.link.news.tool_changes());
         if !is_current && let Err(error) = self.anew(client).await {
             if self.changes.is_none() {
                 return Err(error);
@@ -83,8 +91,9 @@ impl List {
         let most = if self.changes.is_some() { AGAIN.min(settings.connect_timeout) } else { settings.connect_timeout };
         let found = async { Box::pin(remote_tools(&connection)).await.map_err(|e| connection.failed(e)) };
         match within(settings, None, most, found).await {
-            Ok(found) => {
+            Ok((found, holds)) => {
                 (self.failed, self.until) = (0, None);
+                self.stale = holds.map(|ms| Instant::now() + Duration::from_millis(ms).clamp(FRESH, LONGEST));
                 self.take(client, &connection, found);
                 self.changes = Some(changes);
                 Ok(())
@@ -182,7 +191,7 @@ fn make(client: &Client, name: &str, tool: &RemoteTool) -> Result<Arc<dyn Tool>>
     Ok(Arc::new(ServerTool::new(&client.link, name.to_owned(), tool)?))
 }
 
-/// The digest of all that a model and an approval are told of a tool.
+/// Returns the digest of the parts of a tool that a model and an approval see.
 fn digest(tool: &RemoteTool) -> String {
     let parts =
         json!([tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, tool.annotations]);
@@ -202,22 +211,23 @@ fn has_resources(connection: &Connection) -> bool {
     connection.peer.peer_info().is_some_and(|info| info.capabilities.resources.is_some())
 }
 
-/// Lists all tools of the server, in its order, without duplicate names. A list beyond the limits
-/// is truncated.
-async fn remote_tools(connection: &Connection) -> Result<Vec<RemoteTool>, ServiceError> {
+/// Lists all tools of the server, in its order, without duplicate names, with the milliseconds for
+/// which the list holds. A list beyond the limits is truncated.
+async fn remote_tools(connection: &Connection) -> Result<(Vec<RemoteTool>, Option<u64>), ServiceError> {
     if connection.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let (mut tools, mut names) = (Vec::new(), BTreeSet::new());
-    let (mut cursor, mut size) = (None, 0);
+    let (mut cursor, mut size, mut holds) = (None, 0, None);
     for _ in 0..PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page = connection.peer.list_tools(Some(page)).await?;
         size += content::size(&page.tools);
         tools.extend(page.tools.into_iter().filter(|tool| names.insert(tool.name.clone())));
+        holds = holds.into_iter().chain(page.ttl_ms.filter(|_| connection.is_stateless)).min();
         cursor = page.next_cursor;
         if cursor.is_none() {
-            return Ok(tools);
+            return Ok((tools, holds));
         }
         if tools.len() >= ENTRIES || size >= connection.settings.message_limit() {
             break;
@@ -229,5 +239,5 @@ async fn remote_tools(connection: &Connection) -> Result<Vec<RemoteTool>, Servic
         tools = tools.len(),
         "the list of an MCP server's tools is cut"
     );
-    Ok(tools)
+    Ok((tools, holds))
 }

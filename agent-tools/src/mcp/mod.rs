@@ -50,17 +50,22 @@ mod endpoint;
 mod failure;
 mod handler;
 mod http;
+mod inputs;
 mod lenient;
 mod lines;
 mod link;
 mod list;
+mod listen;
 mod name;
 mod oauth;
+mod open;
 mod post;
 mod prompts;
+mod protocol;
 mod question;
 mod resource_tools;
 mod resources;
+mod rounds;
 mod sampling;
 #[cfg(feature = "sandbox")]
 mod sandboxed;
@@ -68,6 +73,7 @@ mod schema;
 mod server;
 mod settings;
 mod sse;
+mod tasks;
 mod tool;
 
 pub use self::{
@@ -77,6 +83,7 @@ pub use self::{
     endpoint::{Endpoint, Http, Streams},
     oauth::{Authorizer, FileTokens, Loopback, MemoryTokens, OAuth, TokenStore},
     prompts::{Prompt, PromptArgument},
+    protocol::Protocol,
     question::{ELICITATION, Elicitation},
     resources::{Resource, ResourceTemplate},
     server::{

@@ -11,7 +11,7 @@ use http::{
 use reqwest::Response;
 use rmcp::{
     RoleClient,
-    model::{ClientJsonRpcMessage, JsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage},
     service::RxJsonRpcMessage,
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError, StreamableHttpPostResponse,
@@ -78,7 +78,10 @@ pub(super) async fn post(
     let given = header(&answer, http::HeaderName::from_static(SESSION));
     let kind = header(&answer, CONTENT_TYPE).map(|kind| essence(&kind));
     match kind.as_deref() {
-        _ if !status.is_success() => failed(answer, status, kind.as_deref() == Some(JSON), limits).await,
+        _ if !status.is_success() => {
+            let failed = failed(answer, status, kind.as_deref() == Some(JSON), limits).await;
+            if session.is_none() { of_probe(message, status, failed) } else { failed }
+        }
         Some(EVENTS) => {
             let events = events(answer, limits.max_sse_event_size);
             Ok(StreamableHttpPostResponse::Sse(events, given))
@@ -96,7 +99,7 @@ pub(super) async fn post(
     }
 }
 
-/// The error of an answer with a status that is none of success: the JSON-RPC error in it, if there is one.
+/// Reads an answer without a success status: the JSON-RPC error in it, if there is one.
 async fn failed(
     answer: Response,
     status: StatusCode,
@@ -121,6 +124,26 @@ async fn failed(
     }
     let said = String::from_utf8_lossy(&said[..said.len().min(limits.max_error_response_size)]).into_owned();
     Err(StreamableHttpError::UnexpectedServerResponse(format!("HTTP {status}: {said}").into()))
+}
+
+/// Makes the refusal of a probe an answer to it, from which the client learns that the server is
+/// older: servers and proxies in front of them refuse an unknown request in many ways.
+fn of_probe(
+    message: &ClientJsonRpcMessage,
+    status: StatusCode,
+    failed: Outcome<StreamableHttpPostResponse>,
+) -> Outcome<StreamableHttpPostResponse> {
+    let JsonRpcMessage::Request(request) = message else { return failed };
+    let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
+    if !matches!(request.request, ClientRequest::DiscoverRequest(_)) || !status.is_client_error() || is_refused {
+        return failed;
+    }
+    let error = match failed {
+        Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::Error(said), _)) => said.error,
+        Err(StreamableHttpError::UnexpectedServerResponse(said)) => ErrorData::invalid_request(said, None),
+        failed => return failed,
+    };
+    Ok(StreamableHttpPostResponse::Json(JsonRpcMessage::error(error, Some(request.id.clone())), None))
 }
 
 /// The events with repaired messages. A message that cannot be read becomes an error of the request that it answers.
@@ -156,7 +179,7 @@ fn events(answer: Response, limit: usize) -> Events {
     repaired(SseStream::from_bytes_stream(bounded).boxed(), limit)
 }
 
-/// The bytes as text, with U+FFFD for what is none. What may be the beginning of a character is carried to the next piece.
+/// Converts bytes to text, with U+FFFD for invalid ones. An incomplete character at the end is carried to the next piece.
 fn text_of(carried: &mut Vec<u8>, bytes: &[u8]) -> Bytes {
     carried.extend_from_slice(bytes);
     let (mut text, mut at) = (String::with_capacity(carried.len()), 0);

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use agent_core::{AssistantMessage, Block, Message, Part, Result, UserMessage};
-use rmcp::model::{GetPromptRequestParams, PaginatedRequestParams, PromptMessage, Role};
+use rmcp::model::{GetPromptRequestParams, GetPromptResponse, PaginatedRequestParams, PromptMessage, Role};
 use serde_json::{Map, Value};
 
-use super::{Client, connection::Connection, content, resources::pages};
+use super::{Client, connection::Connection, content, inputs, resources::pages};
 
 /// Prompt of a server: a template of messages with arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,11 +119,23 @@ impl Client {
         let arguments: BTreeMap<_, _> = arguments.into_iter().collect();
         let arguments: Map<_, _> =
             arguments.into_iter().map(|(name, text)| (name.to_owned(), Value::from(text))).collect();
-        let params = GetPromptRequestParams::new(name).with_arguments(arguments);
-        let get = async |connection: &Connection| connection.peer.get_prompt(params).await;
-        let found = self.link.ask(None, self.link.settings.timeout, get).await?;
-        content::check_size(&found.messages, self.link.settings.limit)?;
-        Ok(found.messages.into_iter().map(message).collect())
+        let mut params = GetPromptRequestParams::new(name).with_arguments(arguments);
+        let settings = &self.link.settings;
+        for _ in 0..inputs::ROUNDS {
+            let sent = params.clone();
+            let get = async |connection: &Connection| connection.peer.get_prompt_once(sent).await;
+            match self.link.ask(None, settings.timeout, get).await? {
+                GetPromptResponse::Complete(found) => {
+                    content::check_size(&found.messages, settings.limit)?;
+                    return Ok(found.messages.into_iter().map(message).collect());
+                }
+                GetPromptResponse::InputRequired(asked) => {
+                    (params.input_responses, params.request_state) = inputs::answer_outside(settings, asked).await?;
+                }
+                _ => break,
+            }
+        }
+        Err(inputs::endless(settings))
     }
 }
 

@@ -77,9 +77,18 @@ impl Elicitation {
     pub(super) async fn answer(self, call: &Call, answerer: &Answerer) -> Result<ElicitResult> {
         let name = format!("elicitation-{}", call.name_of(&self.payload())?);
         let given = call.req.decide(&name, async { Ok(json!(answerer(self.clone()).await?)) }).await?;
-        if given.is_null() {
-            return Ok(self.result(ElicitationAction::Decline, None));
-        }
+        self.checked(Some(given).filter(|given| !given.is_null()))
+    }
+
+    /// As [`answer`](Self::answer), outside of a call.
+    pub(super) async fn answer_now(self, answerer: &Answerer) -> Result<ElicitResult> {
+        let given = answerer(self.clone()).await?;
+        self.checked(given)
+    }
+
+    /// Converts the callback's answer, if it matches the schema.
+    fn checked(&self, given: Option<Value>) -> Result<ElicitResult> {
+        let Some(given) = given else { return Ok(self.result(ElicitationAction::Decline, None)) };
         let result = self.result(ElicitationAction::Accept, Some(given));
         if let (Some(schema), Some(content)) = (&self.schema, &result.content) {
             let fits = check_value(schema)?(content);

@@ -1,11 +1,12 @@
 //! Resources of a server, for programs.
 
-use agent_core::{Part, Result};
+use agent_core::{Error, Part, Result};
 use rmcp::model::{
-    PaginatedRequestParams, ReadResourceRequestParams, SubscribeRequestParams, UnsubscribeRequestParams,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, SubscribeRequestParams,
+    UnsubscribeRequestParams,
 };
 
-use super::{Client, connection::Connection, content};
+use super::{Client, connection::Connection, content, failure::within, inputs};
 
 /// Maximum of entries of a list; a longer list is truncated.
 pub(super) const ENTRIES: usize = 10_000;
@@ -165,23 +166,45 @@ impl Client {
     /// # Errors
     /// As [`resources`](Self::resources); also if the contents exceed the size limit of results.
     pub async fn read_resource(&self, uri: &str) -> Result<Vec<Part>> {
-        let params = ReadResourceRequestParams::new(uri);
-        let read = async |connection: &Connection| connection.peer.read_resource(params).await;
-        let found = self.link.ask(None, self.link.settings.timeout, read).await?;
-        content::check_size(&found.contents, self.link.settings.limit)?;
-        Ok(found.contents.into_iter().map(content::resource).collect())
+        let (mut params, settings) = (ReadResourceRequestParams::new(uri), &self.link.settings);
+        for _ in 0..inputs::ROUNDS {
+            let sent = params.clone();
+            let read = async |connection: &Connection| connection.peer.read_resource_once(sent).await;
+            match self.link.ask(None, settings.timeout, read).await? {
+                ReadResourceResponse::Complete(found) => {
+                    content::check_size(&found.contents, settings.limit)?;
+                    return Ok(found.contents.into_iter().map(content::resource).collect());
+                }
+                ReadResourceResponse::InputRequired(asked) => {
+                    (params.input_responses, params.request_state) = inputs::answer_outside(settings, asked).await?;
+                }
+                _ => break,
+            }
+        }
+        Err(inputs::endless(settings))
     }
 
     /// Subscribes to changes of a resource: see [`resource_updates`](Self::resource_updates).
     ///
     /// # Errors
     /// As [`resources`](Self::resources).
-    #[expect(deprecated, reason = "servers of today know no other way")]
+    #[expect(deprecated, reason = "servers with a handshake know no other way")]
     pub async fn subscribe(&self, uri: &str) -> Result<()> {
+        let (link, settings) = (&self.link, &self.link.settings);
+        if link.connection(settings.timeout).await?.is_stateless {
+            let change = link.subscribed.add(uri);
+            let settled = async { Ok(link.subscribed.is_settled(change, uri).await) };
+            if within(settings, None, settings.timeout, settled).await? {
+                return Ok(());
+            }
+            self.unsubscribe(uri).await?;
+            let message = format!("The server '{}' takes no subscription to {uri:.500}.", settings.name);
+            return Err(Error::tool(message));
+        }
         let params = SubscribeRequestParams::new(uri);
         let subscribe = async |connection: &Connection| connection.peer.subscribe(params).await;
-        self.link.ask(None, self.link.settings.timeout, subscribe).await?;
-        self.link.note(uri);
+        link.ask(None, settings.timeout, subscribe).await?;
+        link.subscribed.add(uri);
         Ok(())
     }
 
@@ -189,11 +212,16 @@ impl Client {
     ///
     /// # Errors
     /// As [`resources`](Self::resources).
-    #[expect(deprecated, reason = "servers of today know no other way")]
+    #[expect(deprecated, reason = "servers with a handshake know no other way")]
     pub async fn unsubscribe(&self, uri: &str) -> Result<()> {
-        self.link.forget(uri);
+        let (link, settings) = (&self.link, &self.link.settings);
+        let change = link.subscribed.remove(uri);
+        if link.connection(settings.timeout).await?.is_stateless {
+            let settled = async { Ok(link.subscribed.is_settled(change, uri).await) };
+            return within(settings, None, settings.timeout, settled).await.map(drop);
+        }
         let params = UnsubscribeRequestParams::new(uri);
         let unsubscribe = async |connection: &Connection| connection.peer.unsubscribe(params).await;
-        self.link.ask(None, self.link.settings.timeout, unsubscribe).await
+        link.ask(None, settings.timeout, unsubscribe).await
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use agent_core::{Effect, Model, model::Backoff, tool::ToolHints};
 use rmcp::model::Tool as RemoteTool;
 
-use super::{Endpoint, OAuth, endpoint::Kind, oauth::Access, question::Answerer};
+use super::{Endpoint, OAuth, Protocol, endpoint::Kind, oauth::Access, protocol::Era, question::Answerer};
 use crate::wildcard::fits;
 
 /// Settings of a client.
@@ -40,6 +40,8 @@ pub(super) struct Settings {
     /// Maximum of output tokens per sampling call.
     pub(super) sampled_tokens: Option<u64>,
     pub(super) roots: Vec<String>,
+    pub(super) protocol: Protocol,
+    pub(super) era: Era,
     /// Resource that must live as long as the client.
     #[cfg(feature = "plugins")]
     pub(super) keeps: Option<Arc<dyn std::any::Any + Send + Sync>>,
@@ -74,6 +76,8 @@ impl Settings {
             model: None,
             sampled_tokens: None,
             roots: Vec::new(),
+            protocol: Protocol::default(),
+            era: Era::default(),
             #[cfg(feature = "plugins")]
             keeps: None,
             access: OnceLock::new(),

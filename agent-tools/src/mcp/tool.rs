@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use agent_core::{
     Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::ToolHints,
 };
-use rmcp::model::{CallToolRequestParams, CallToolResult, ServerResult, Tool as RemoteTool};
+use rmcp::model::{CallToolRequestParams, CallToolResult, Tool as RemoteTool};
 use serde_json::Value;
 
 use super::{
@@ -102,17 +102,10 @@ impl ServerTool {
     async fn ask(&self, req: &ToolRequest, progress: &Arc<Progress>) -> Result<ToolOutput> {
         let mut params = CallToolRequestParams::new(self.name.clone());
         params.arguments = numbers::marked(&self.spec.parameters, &req.args).as_object().cloned();
-        match self.link.call(self.timeout, (req, progress), &params).await? {
-            ServerResult::CallToolResult(result) => {
-                content::check_size(&result, self.link.settings.limit)?;
-                self.output.check(&result, &self.name)?;
-                Ok(content::output(result))
-            }
-            _ => {
-                let message = format!("The server '{}' gave something that is no result.", self.link.settings.name);
-                Err(Error::tool(message))
-            }
-        }
+        let result = self.link.call(self.timeout, (req, progress), &params).await?;
+        content::check_size(&result, self.link.settings.limit)?;
+        self.output.check(&result, &self.name)?;
+        Ok(content::output(result))
     }
 }
 

@@ -41,7 +41,7 @@ use serde_json::json;
 #[cfg(feature = "a2a")]
 pub use self::a2a::{A2A_INPUT, A2aAgent, A2aBuilder};
 #[cfg(feature = "acp")]
-pub use self::acp::{ACP_PERMISSION, AcpAgent, AcpBuilder, Permission, PermissionRequest};
+pub use self::acp::{ACP_ELICITATION, ACP_PERMISSION, AcpAgent, AcpBuilder, Permission, PermissionRequest};
 use self::{conversation::Conversation, sending::Sending};
 
 /// Arguments of every peer.

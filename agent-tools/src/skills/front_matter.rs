@@ -1,13 +1,80 @@
 //! Front matter of a `SKILL.md`.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
 
-/// Fields in use; other fields are ignored.
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde_yaml_ng::Value;
+
+/// Fields of a skill; other fields are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FrontMatter {
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
+    #[serde(flatten)]
+    pub(super) optional: Optional,
+}
+
+/// Optional fields. One of another type than it should have is left out.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Optional {
+    #[serde(deserialize_with = "text")]
+    pub(super) license: Option<String>,
+    #[serde(deserialize_with = "text")]
+    pub(super) compatibility: Option<String>,
+    #[serde(deserialize_with = "texts")]
+    pub(super) metadata: BTreeMap<String, String>,
+    #[serde(rename = "allowed-tools", deserialize_with = "patterns")]
+    pub(super) allowed_tools: Vec<String>,
+    /// Names of fields that a skill does not have.
+    #[serde(flatten, deserialize_with = "names")]
+    pub(super) unknown: Vec<String>,
+}
+
+/// Returns a scalar as text.
+fn scalar(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        _ => None,
+    }
+}
+
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Value::deserialize(value).map(scalar)
+}
+
+fn texts<'de, D: Deserializer<'de>>(value: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let Value::Mapping(pairs) = Value::deserialize(value)? else { return Ok(BTreeMap::new()) };
+    Ok(pairs.into_iter().filter_map(|(key, value)| Some((scalar(key)?, scalar(value)?))).collect())
+}
+
+/// Splits patterns of tools at blanks outside of parentheses, as in `Bash(git add:*) Read`.
+fn patterns<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Error> {
+    let text = match Value::deserialize(value)? {
+        Value::Sequence(list) => return Ok(list.into_iter().filter_map(scalar).collect()),
+        other => scalar(other).unwrap_or_default(),
+    };
+    let (mut found, mut depth) = (vec![String::new()], 0_usize);
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        match found.last_mut() {
+            Some(last) if !c.is_whitespace() || depth > 0 => last.push(c),
+            _ => found.push(String::new()),
+        }
+    }
+    found.retain(|pattern| !pattern.is_empty());
+    Ok(found)
+}
+
+fn names<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<String>, D::Error> {
+    Ok(BTreeMap::<String, IgnoredAny>::deserialize(value)?.into_keys().collect())
 }
 
 /// Splits a text into front matter and body.

@@ -2,6 +2,7 @@
 
 mod front_matter;
 mod tools;
+mod violations;
 
 use std::{
     collections::BTreeMap,
@@ -14,6 +15,7 @@ use std::{
 
 use agent_core::{Error, Result};
 
+use self::front_matter::Optional;
 use crate::{
     ToolSet,
     files::{
@@ -34,7 +36,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// skills, and `read_skill_file`, if a skill has further files.
 ///
 /// A skill is a directory with a file `SKILL.md`, which begins with front matter: its
-/// `description`, and its `name` if that differs from the directory's. The rest of the file is the
+/// `description`, and its `name` if that differs from the directory's; optionally its `license`,
+/// `compatibility`, `metadata` and `allowed-tools`. The rest of the file is the
 /// instructions. They and the other files, all of them text, are read when the model requests them,
 /// so that they cost nothing until then. A skill can also be [made in code](Skill).
 ///
@@ -62,6 +65,7 @@ pub struct Skills(Arc<BTreeMap<String, Skill>>);
 pub struct Skill {
     name: String,
     description: String,
+    optional: Optional,
     source: Source,
     /// Resource that must live as long as the skill.
     #[cfg(feature = "plugins")]
@@ -81,6 +85,7 @@ impl Skill {
         Self {
             name: name.into(),
             description: description.into(),
+            optional: Optional::default(),
             source: Source::Text(instructions.into()),
             #[cfg(feature = "plugins")]
             keeps: None,
@@ -107,6 +112,7 @@ impl Skill {
         Ok(Self {
             name,
             description,
+            optional: fields.optional,
             source: Source::Directory(files),
             #[cfg(feature = "plugins")]
             keeps: None,
@@ -128,6 +134,48 @@ impl Skill {
     /// Returns the description of the skill's use.
     pub fn description(&self) -> &str {
         &self.description
+    }
+
+    /// Returns the licence: its name, or that of a file of the skill.
+    pub fn license(&self) -> Option<&str> {
+        self.optional.license.as_deref()
+    }
+
+    /// Returns the requirements on the environment: programs, packages, network. The model sees
+    /// them with the instructions.
+    pub fn compatibility(&self) -> Option<&str> {
+        self.optional.compatibility.as_deref()
+    }
+
+    /// Returns the further metadata, such as the author and the version.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.optional.metadata
+    }
+
+    /// Returns the patterns of the tools that the skill's author would have run without approval,
+    /// such as `Read` and `Bash(git:*)`. Nothing is approved by them: give those that you trust to
+    /// an approval's `preapprove`.
+    pub fn allowed_tools(&self) -> &[String] {
+        &self.optional.allowed_tools
+    }
+
+    /// Returns the violations of the Agent Skills specification, for authors: such a skill works
+    /// here, and other products may refuse it.
+    pub fn violations(&self) -> Vec<String> {
+        let mut found = violations::of_name(&self.name);
+        if let Source::Directory(files) = &self.source {
+            let folder = files.root_path().file_name().map(|name| name.to_string_lossy().into_owned());
+            if let Some(folder) = folder.filter(|folder| *folder != self.name) {
+                found.push(format!("the directory is named '{folder}', and the skill '{}'", self.name));
+            }
+        }
+        found.extend(violations::of_length("description", &self.description, violations::DESCRIPTION));
+        if let Some(compatibility) = self.compatibility() {
+            found.extend(violations::of_length("compatibility", compatibility, violations::COMPATIBILITY));
+        }
+        let unknown = self.optional.unknown.iter();
+        found.extend(unknown.map(|field| format!("unknown field '{field}': use a key of 'metadata'")));
+        found
     }
 
     /// Returns the current instructions.

@@ -26,6 +26,9 @@ pub(super) fn load(skills: &Skills) -> impl Tool {
         blocking(move || {
             let skill = skills.find(&args.name)?;
             let (name, mut loaded) = (skill.name(), skill.instructions()?);
+            if let Some(needs) = skill.compatibility() {
+                loaded.push_str(&format!("\n\nThe skill requires: {needs}"));
+            }
             let files = skill.files();
             if !files.is_empty() {
                 loaded.push_str(&format!("\n\nFiles of the skill, for read_skill_file: {}", files.join(", ")));

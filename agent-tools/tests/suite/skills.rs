@@ -129,3 +129,72 @@ fn no_skills_are_no_tools() {
     let dir = tempfile::tempdir().expect("a directory");
     assert!(Skills::open(dir.path()).expect("opens").tools().names().is_empty());
 }
+
+#[tokio::test]
+async fn optional_fields_are_read_and_allowed_tools_approve_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let fields = "name: releases\ndescription: Writes notes.\nlicense: Apache-2.0\ncompatibility: Requires git\n\
+        metadata:\n  author: Ada\n  version: 1.5\nallowed-tools: Bash(git add:*) Bash(jq:*)  Read\n";
+    write(dir.path(), "releases/SKILL.md", &format!("---\n{fields}---\nBe short."));
+    let skill = Skill::open(dir.path().join("releases")).expect("opens");
+    assert_eq!((skill.license(), skill.compatibility()), (Some("Apache-2.0"), Some("Requires git")));
+    assert_eq!((&*skill.metadata()["author"], &*skill.metadata()["version"]), ("Ada", "1.5"));
+    assert_eq!(skill.allowed_tools(), ["Bash(git add:*)", "Bash(jq:*)", "Read"]);
+    assert_eq!(skill.violations(), Vec::<String>::new());
+    let loaded = said(&tools(dir.path())[0], json!({"name": "releases"})).await.expect("loads");
+    assert!(loaded.contains("Be short.\n\nThe skill requires: Requires git"), "{loaded}");
+    assert!(!loaded.contains("Bash(git"), "{loaded}");
+}
+
+#[test]
+fn optional_fields_of_another_type_do_not_refuse_a_skill() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let fields =
+        "description: Works.\nlicense: [MIT]\ncompatibility: {a: b}\nmetadata: none\nallowed-tools: [Read, Write]\n";
+    write(dir.path(), "odd/SKILL.md", &format!("---\n{fields}---\nGo."));
+    let skill = Skill::open(dir.path().join("odd")).expect("opens");
+    assert_eq!((skill.license(), skill.compatibility(), skill.metadata().len()), (None, None, 0));
+    assert_eq!(skill.allowed_tools(), ["Read", "Write"]);
+}
+
+#[test]
+fn violations_of_the_specification_are_named_and_such_a_skill_works() {
+    let long = "x".repeat(1100);
+    for (folder, fields, wanted) in [
+        ("pdf", "name: pdf\ndescription: Fills.\n".to_owned(), &[][..]),
+        ("pdf", "name: PDF\ndescription: Fills.\n".to_owned(), &["lower-case", "directory"][..]),
+        ("a--b", "name: a--b\ndescription: Fills.\n".to_owned(), &["two in a row"][..]),
+        ("c", format!("name: c\ndescription: {long}\n"), &["'description' has 1100"][..]),
+        ("d", format!("name: d\ndescription: Fills.\ncompatibility: {long}\n"), &["'compatibility' has 1100"][..]),
+        ("e", "name: e\ndescription: Fills.\nversion: 2\n".to_owned(), &["unknown field 'version'"][..]),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        write(dir.path(), &format!("{folder}/SKILL.md"), &format!("---\n{fields}---\nGo."));
+        let found = Skill::open(dir.path().join(folder)).expect("opens").violations();
+        assert_eq!(found.len(), wanted.len(), "{found:?}");
+        assert!(found.iter().zip(wanted).all(|(found, wanted)| found.contains(wanted)), "{found:?}");
+    }
+}
+
+/// For `checks/skills_ref.sh`: writes skills, and whether they violate the specification.
+#[test]
+#[ignore = "compared with the reference validator"]
+fn write_skills_for_the_reference_validator() {
+    let root = std::path::PathBuf::from(std::env::var("SKILLS").expect("a directory"));
+    let long = "x".repeat(70);
+    let names = ["pdf", "pdf-forms", "-pdf", "pdf-", "a--b", "PDF", "a_b", "a.b", "7z", "übung", &long];
+    let mut verdicts = String::new();
+    for (at, name) in names.into_iter().enumerate() {
+        for (kind, more) in [("plain", ""), ("license", "license: MIT\n"), ("extra", "version: 2\n")] {
+            let folder = format!("{kind}-{at}/{name}");
+            write(
+                &root,
+                &format!("{folder}/SKILL.md"),
+                &format!("---\nname: {name}\ndescription: Fills.\n{more}---\nGo."),
+            );
+            let skill = Skill::open(root.join(&folder)).expect("opens");
+            verdicts += &format!("{} {folder}\n", if skill.violations().is_empty() { "valid" } else { "invalid" });
+        }
+    }
+    fs::write(root.join("verdicts"), verdicts).expect("writes");
+}

@@ -13,7 +13,7 @@ use agent::{
     journal::MemoryJournal,
     store::MemoryQueue,
     testing::{ScriptedModel, Turn},
-    tools::mcp::{Client, Http},
+    tools::mcp::{Client, Http, Protocol},
 };
 use agent_server::{Key, Keys, Scope, Server, shape};
 use serde_json::{Value, json};
@@ -25,9 +25,10 @@ use super::{
 
 /// Returns the results of the agent's tool when another agent calls it with these tasks, one after
 /// the other.
-async fn given(served: &Served, tasks: &[&str]) -> Vec<String> {
+async fn given(served: &Served, protocol: Protocol, tasks: &[&str]) -> Vec<String> {
     let client = Client::builder("elsewhere", Http::new(format!("http://{}/mcp/actor", served.address())));
     let client = client
+        .protocol(protocol)
         .elicitation_by(async |_| Ok(Some(json!({"answer": r#"{"decision": "approve"}"#}))))
         .build()
         .expect("builds");
@@ -43,13 +44,24 @@ async fn given(served: &Served, tasks: &[&str]) -> Vec<String> {
 #[tokio::test]
 async fn an_agent_is_a_tool_whose_calls_are_runs_in_one_session_and_whose_questions_go_to_the_clients_user() {
     let served = Served::start().await;
-    let answers = given(&served, &["tool", "ask"]).await;
+    let answers = given(&served, Protocol::Handshake, &["tool", "ask"]).await;
     assert_eq!(answers, ["So it is: 17 degrees in Bern.", "So it is: refunded \"A-17\"."]);
     let sessions = served.get("/api/sessions").await.json();
     let [session] = sessions["sessions"].as_array().map(Vec::as_slice).expect("a list") else { panic!("{sessions}") };
     assert!(session["session"].as_str().is_some_and(|name| name.starts_with("mcp-")), "{session}");
     let runs = served.get("/api/runs").await.json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn a_client_without_handshake_is_asked_by_a_result_and_each_of_its_calls_has_a_session() {
+    let served = Served::start().await;
+    let answers = given(&served, Protocol::Stateless, &["tool", "ask"]).await;
+    assert_eq!(answers, ["So it is: 17 degrees in Bern.", "So it is: refunded \"A-17\"."]);
+    let sessions = served.get("/api/sessions").await.json();
+    assert_eq!(sessions["sessions"].as_array().map(Vec::len), Some(2), "{sessions}");
+    let runs = served.get("/api/runs").await.json();
+    assert_eq!(runs["runs"].as_array().map(Vec::len), Some(2), "the answer resumes the run");
 }
 
 #[tokio::test]
@@ -60,10 +72,12 @@ async fn a_call_of_an_agent_that_workers_run_gives_its_answer_and_its_questions_
     let worker = worker.shape(move |job, request| shape(job, &agent, request)).build().expect("builds");
     let working = tokio::spawn(async move { worker.run_until(pending()).await });
     let served = Served::of(Server::builder().agent(actor()).store(journal).queue(queue)).await;
-    let answers = given(&served, &["tool", "ask"]).await;
-    assert_eq!(answers, ["So it is: 17 degrees in Bern.", "So it is: refunded \"A-17\"."]);
-    let failed = given(&served, &["fail"]).await;
-    assert!(failed[0].contains("the model fell silent"), "{failed:?}");
+    for protocol in [Protocol::Handshake, Protocol::Stateless] {
+        let answers = given(&served, protocol, &["tool", "ask"]).await;
+        assert_eq!(answers, ["So it is: 17 degrees in Bern.", "So it is: refunded \"A-17\"."], "{protocol:?}");
+        let failed = given(&served, protocol, &["fail"]).await;
+        assert!(failed[0].contains("the model fell silent"), "{failed:?}");
+    }
     working.abort();
 }
 

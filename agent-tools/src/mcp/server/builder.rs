@@ -11,6 +11,7 @@ use super::{
     About, CompletionRequest, Inner, PromptRequest, ResourceRequest, Server,
     connection::Connections,
     offers::{Handle, Offers, Parts, What},
+    waiting::Waiting,
 };
 use crate::{
     IntoToolOutput, ToolSet,
@@ -160,7 +161,8 @@ impl ServerBuilder {
     /// an unknown argument.
     pub fn build(self) -> Result<Server> {
         let offers = RwLock::new(Arc::new(Offers::new(self.parts)?));
-        Ok(Server(Arc::new(Inner { about: self.about, offers, connections: Connections::default() })))
+        let (connections, waiting) = (Connections::default(), Waiting::default());
+        Ok(Server(Arc::new(Inner { about: self.about, offers, connections, waiting })))
     }
 
     pub(super) fn offers(self) -> Result<Offers> {

@@ -6,15 +6,19 @@ use std::{fmt, sync::Arc};
 use agent_core::{Error, Model, Result};
 use rmcp::{
     RoleServer,
-    model::{LoggingLevel, LoggingMessageNotificationParam},
+    model::{InputRequest, ListRootsRequest, ListRootsResult, LoggingLevel, LoggingMessageNotificationParam},
     service::RequestContext,
 };
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::{
+    ask::MISSING,
     connection::Connection,
+    inputs::Inputs,
     notes::{Note, Notes},
+    run::is_stateless,
     sampled::ClientModel,
 };
 use crate::{mcp::content, text::cut};
@@ -47,6 +51,7 @@ pub struct Caller {
     connection: Arc<Connection>,
     context: RequestContext<RoleServer>,
     notes: mpsc::WeakSender<Note>,
+    inputs: Option<Inputs>,
 }
 
 /// Severity of a log message to a client.
@@ -78,8 +83,10 @@ impl Caller {
         connection: &Arc<Connection>,
         context: &RequestContext<RoleServer>,
         notes: &Notes,
+        inputs: Option<Inputs>,
     ) -> Self {
-        Self { server: server.into(), connection: connection.clone(), context: context.clone(), notes: notes.taker() }
+        let (connection, context, notes) = (connection.clone(), context.clone(), notes.taker());
+        Self { server: server.into(), connection, context, notes, inputs }
     }
 
     /// Returns the id of the client's connection, unique while the connection is open.
@@ -91,7 +98,11 @@ impl Caller {
     /// other values of more than 16 KiB become truncated text. A client that reads slowly misses
     /// messages beyond 64. Messages logged after the end of the call are lost.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
-        if level < self.connection.level() {
+        let least = match is_stateless(&self.context) {
+            true => self.context.meta.log_level().map(LogLevel::from),
+            false => Some(self.connection.level()),
+        };
+        if least.is_none_or(|least| level < least) {
             return;
         }
         let data = match data.into() {
@@ -109,14 +120,39 @@ impl Caller {
     /// model, and whether to ask its user first. The model takes no tools, and its usage is
     /// unknown.
     ///
+    /// A client of revision 2026-07-28 receives the request as the result of its call, and makes the
+    /// call again with the model's answer: the tool is then entered again from its beginning.
+    ///
     /// # Errors
     /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the client provides no model for servers.
     pub fn model(&self) -> Result<impl Model + use<>> {
         let can = self.context.client_capabilities().is_some_and(|can| can.sampling.is_some());
         if !can {
-            return Err(Error::tool("This needs a model of the client's, and your client lets no server ask one."));
+            let message = "This needs a model of the client's, and your client lets no server ask one.";
+            return Err(Error::tool(message).with_context(MISSING, "sampling"));
         }
-        Ok(ClientModel(self.context.peer.clone()))
+        Ok(ClientModel { peer: self.context.peer.clone(), inputs: self.inputs.clone() })
+    }
+
+    /// Returns the URIs of the client's roots: the folders that its user works in, as a hint.
+    ///
+    /// # Errors
+    /// Of kind [`Tool`](agent_core::ErrorKind::Tool) if the client has no roots, or does not answer.
+    pub async fn roots(&self) -> Result<Vec<String>> {
+        if self.context.client_capabilities().is_none_or(|can| can.roots.is_none()) {
+            let message = "This needs the roots of your client, which has none.";
+            return Err(Error::tool(message).with_context(MISSING, "roots"));
+        }
+        let failed = "The client could not be asked for its roots.";
+        let listed = match &self.inputs {
+            Some(inputs) => {
+                let request = InputRequest::ListRoots(ListRootsRequest::default());
+                ListRootsResult::deserialize(inputs.request("roots", request).await)
+                    .map_err(|e| Error::tool(failed).with_source(e))?
+            }
+            None => self.context.peer.list_roots().await.map_err(|e| Error::tool(failed).with_source(e))?,
+        };
+        Ok(listed.roots.into_iter().map(|root| root.uri).collect())
     }
 }
 

@@ -6,13 +6,17 @@ use std::{
 };
 
 use agent_core::run::new_id;
-use rmcp::{RoleServer, model::ResourceUpdatedNotificationParam, service::Peer};
+use rmcp::{
+    RoleServer,
+    model::ResourceUpdatedNotificationParam,
+    service::{Peer, SubscriptionSendError, SubscriptionSink},
+};
 use tokio::sync::Notify;
 
 use super::{LogLevel, offers::Offers};
 
 /// Maximum of resource subscriptions of one client.
-const SUBSCRIPTIONS: usize = 1000;
+pub(super) const SUBSCRIPTIONS: usize = 1000;
 
 /// State of one client's connection.
 #[derive(Debug)]
@@ -131,6 +135,17 @@ impl Connection {
         });
     }
 
+    /// Sends pending notifications to one subscription, until it is closed.
+    pub(super) async fn tell_listener(&self, sink: &SubscriptionSink) {
+        loop {
+            self.news.notified().await;
+            let untold = std::mem::take(&mut self.lock().untold);
+            if untold.tell_listener(sink).await.is_err() {
+                return;
+            }
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,6 +164,26 @@ impl News {
         }
         for uri in self.updated {
             peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl News {
+    /// As [`tell`](Self::tell), for what the subscription covers.
+    async fn tell_listener(self, sink: &SubscriptionSink) -> Result<(), SubscriptionSendError> {
+        let accepted = sink.accepted();
+        if self.tools && accepted.tools_list_changed == Some(true) {
+            sink.notify_tool_list_changed().await?;
+        }
+        if self.resources && accepted.resources_list_changed == Some(true) {
+            sink.notify_resource_list_changed().await?;
+        }
+        if self.prompts && accepted.prompts_list_changed == Some(true) {
+            sink.notify_prompt_list_changed().await?;
+        }
+        for uri in self.updated {
+            sink.notify_resource_updated(uri).await?;
         }
         Ok(())
     }

@@ -3,12 +3,12 @@
 use agent_core::{Block, Error, ErrorKind, Media, Message, Part, Result, ToolOutput, message::MediaSource};
 use rmcp::model::{AudioContent, CallToolResult, ContentBlock, PromptMessage, Resource, ResourceContents, Role};
 
-/// Converts the result of a call.
-pub(super) fn result(output: &ToolOutput) -> CallToolResult {
+/// Converts the result of a call; with `any`, its structured content is any JSON.
+pub(super) fn result(output: &ToolOutput, any: bool) -> CallToolResult {
     let content = output.content().iter().map(block).collect();
     let mut result = if output.is_error() { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    // Older clients accept objects only.
-    result.structured_content = output.as_value().filter(|value| value.is_object()).cloned();
+    // Clients of older revisions accept objects only.
+    result.structured_content = output.as_value().filter(|value| any || value.is_object()).cloned();
     result
 }
 

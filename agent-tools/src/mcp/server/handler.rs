@@ -13,13 +13,23 @@ use rmcp::{
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
         PromptsCapability, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
         ResourcesCapability, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-        Tool as ServedTool, UnsubscribeRequestParams,
+        SubscriptionFilter, Tool as ServedTool, UnsubscribeRequestParams,
     },
-    service::{NotificationContext, RequestContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
 
-use super::{CompletionRequest, PromptRequest, Server, connection::Connection, content, page::page, run};
+use super::{
+    CompletionRequest, PromptRequest, Server,
+    connection::{Connection, SUBSCRIPTIONS},
+    content,
+    page::page,
+    run,
+};
+
+/// Time for which clients may take a list as current, in milliseconds: those that do not subscribe
+/// to changes.
+const LISTED: u64 = 60_000;
 
 /// Handler of one connection.
 #[derive(Clone)]
@@ -89,7 +99,7 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (tools, next) = page(&self.server.offers().lists.tools, asked)?;
-        Ok(ListToolsResult { next_cursor: next, ..ListToolsResult::with_all_items(tools) })
+        Ok(ListToolsResult { next_cursor: next, ttl_ms: Some(LISTED), ..ListToolsResult::with_all_items(tools) })
     }
 
     fn get_tool(&self, name: &str) -> Option<ServedTool> {
@@ -105,12 +115,10 @@ impl ServerHandler for Handler {
         let Some(entry) = offers.tool(&params.name) else {
             return Err(ErrorData::invalid_params(format!("there is no tool '{}'", params.name), None));
         };
-        let args = Value::Object(params.arguments.unwrap_or_default());
         // A panic of a tool becomes an error response, since the client would otherwise wait
         // forever.
-        let called = AssertUnwindSafe(run::call(self, entry, args, &context)).catch_unwind().await;
-        let result = called.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text("The tool failed.")]));
-        Ok(CallToolResponse::Complete(result))
+        let called = AssertUnwindSafe(run::call(self, entry, params, &context)).catch_unwind().await;
+        called.unwrap_or_else(|_| Ok(CallToolResult::error(vec![ContentBlock::text("The tool failed.")]).into()))
     }
 
     async fn list_resources(
@@ -119,7 +127,8 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let (resources, next) = page(&self.server.offers().lists.resources, asked)?;
-        Ok(ListResourcesResult { next_cursor: next, ..ListResourcesResult::with_all_items(resources) })
+        let result = ListResourcesResult::with_all_items(resources);
+        Ok(ListResourcesResult { next_cursor: next, ttl_ms: Some(LISTED), ..result })
     }
 
     async fn list_resource_templates(
@@ -128,7 +137,8 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let (templates, next) = page(&self.server.offers().lists.templates, asked)?;
-        Ok(ListResourceTemplatesResult { next_cursor: next, ..ListResourceTemplatesResult::with_all_items(templates) })
+        let result = ListResourceTemplatesResult::with_all_items(templates);
+        Ok(ListResourceTemplatesResult { next_cursor: next, ttl_ms: Some(LISTED), ..result })
     }
 
     async fn read_resource(
@@ -141,6 +151,28 @@ impl ServerHandler for Handler {
         let output = ask(&context, async { read(asked).await }).await?;
         let contents = content::resource(&output, &params.uri, mime);
         Ok(ReadResourceResponse::Complete(ReadResourceResult::new(contents)))
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let (mut accepted, offers) = (requested.clone(), self.server.offers());
+        if let Some(uris) = &mut accepted.resource_subscriptions {
+            uris.retain(|uri| offers.resource(uri).is_some());
+            uris.truncate(SUBSCRIPTIONS);
+        }
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let connection = Arc::new(Connection::default());
+        for uri in subscription.accepted().resource_subscriptions.iter().flatten() {
+            connection.subscribe(uri.clone());
+        }
+        self.server.0.connections.add(&connection);
+        tokio::select! {
+            () = connection.tell_listener(subscription.sink()) => {}
+            () = subscription.cancelled() => {}
+        }
+        Ok(())
     }
 
     async fn subscribe(&self, params: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
@@ -168,7 +200,7 @@ impl ServerHandler for Handler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let (prompts, next) = page(&self.server.offers().lists.prompts, asked)?;
-        Ok(ListPromptsResult { next_cursor: next, ..ListPromptsResult::with_all_items(prompts) })
+        Ok(ListPromptsResult { next_cursor: next, ttl_ms: Some(LISTED), ..ListPromptsResult::with_all_items(prompts) })
     }
 
     async fn get_prompt(

@@ -8,6 +8,7 @@ mod connection;
 mod content;
 mod handler;
 mod http;
+mod inputs;
 mod notes;
 mod offers;
 mod page;
@@ -16,6 +17,7 @@ mod run;
 mod sampled;
 mod sessions;
 mod template;
+mod waiting;
 
 use std::{
     fmt,
@@ -36,6 +38,7 @@ use self::{
     connection::{Connection, Connections},
     handler::Handler,
     offers::Offers,
+    waiting::Waiting,
 };
 
 /// Serves tools, agents, resources and prompts to MCP clients. Cheap to clone.
@@ -80,6 +83,8 @@ struct Inner {
     about: About,
     offers: RwLock<Arc<Offers>>,
     connections: Connections,
+    /// Calls that wait for input of their client.
+    waiting: Waiting,
 }
 
 /// Properties of a server, independent of its content.

@@ -176,9 +176,8 @@ fn tool(entry: &Entry) -> told::Tool {
     hints.open_world_hint = entry.options.hints.open_world;
     let mut tool =
         told::Tool::new(entry.spec.name.clone(), entry.spec.description.clone(), schema).with_annotations(hints);
-    // The protocol only allows objects as structured content.
-    let output = entry.spec.output.as_ref().filter(|output| output["type"] == "object").and_then(Value::as_object);
-    tool.output_schema = output.cloned().map(Arc::new);
+    // Clients of older revisions, which allow objects only, are not sent other schemas.
+    tool.output_schema = entry.spec.output.as_ref().and_then(Value::as_object).cloned().map(Arc::new);
     tool
 }
 

@@ -8,17 +8,24 @@ use agent_core::{
 use rmcp::{
     RoleServer,
     model::{
-        AudioContent, CreateMessageRequestParams, CreateMessageResult, ImageContent, Role, SamplingMessage,
-        SamplingMessageContentBlock,
+        AudioContent, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult, ImageContent,
+        InputRequest, Role, SamplingMessage, SamplingMessageContentBlock,
     },
     service::Peer,
 };
+use serde::Deserialize;
+
+use super::inputs::Inputs;
 
 /// Maximum of output tokens, if the request sets none.
 const TOKENS: u64 = 4096;
 
 /// Model of a client.
-pub(super) struct ClientModel(pub(super) Peer<RoleServer>);
+pub(super) struct ClientModel {
+    pub(super) peer: Peer<RoleServer>,
+    /// Requests the answer by a result, for revisions without requests of a server.
+    pub(super) inputs: Option<Inputs>,
+}
 
 #[async_trait]
 impl Model for ClientModel {
@@ -27,9 +34,16 @@ impl Model for ClientModel {
     }
 
     async fn call(&self, req: ModelRequest) -> Result<ModelResponse> {
-        let answer = self.0.create_message(params(&req)?).await;
-        let failed = |e| Error::new(ErrorKind::Tool, "The client's model could not be asked.").with_source(e);
-        response(answer.map_err(failed)?, &req)
+        let failed = "The client's model could not be asked.";
+        let answer = match &self.inputs {
+            None => self.peer.create_message(params(&req)?).await.map_err(|e| Error::tool(failed).with_source(e))?,
+            Some(inputs) => {
+                let request = InputRequest::CreateMessage(CreateMessageRequest::new(params(&req)?));
+                CreateMessageResult::deserialize(inputs.request("model", request).await)
+                    .map_err(|e| Error::tool(failed).with_source(e))?
+            }
+        };
+        response(answer, &req)
     }
 }
 

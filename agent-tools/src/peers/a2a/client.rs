@@ -14,12 +14,15 @@ use reqwest::{
     Method,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue},
 };
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 use tokio::time::timeout;
 use url::Url;
 
-use super::wire::{Reply, Told};
+use super::{
+    binding::{Binding, Operation, Request, Target, Version},
+    wire::{Reply, Told},
+};
 use crate::{
     http::{Call, Exchange, Http, TooMuch, host, redacted},
     lines::{Event, LineReader},
@@ -66,6 +69,8 @@ impl fmt::Debug for Secrets {
 
 /// Events of an agent's stream.
 pub(super) struct Events {
+    target: Target,
+    operation: Operation,
     host: String,
     lines: LineReader,
     over: Arc<AtomicBool>,
@@ -80,34 +85,56 @@ pub(super) enum Answer {
 }
 
 impl Client {
+    /// Returns a client whose requests carry this trace context.
+    pub(super) fn in_trace(&self, trace: Option<&str>) -> Self {
+        let mut client = self.clone();
+        if let Some(trace) = trace.and_then(|trace| HeaderValue::from_str(trace).ok()) {
+            client.headers.insert("traceparent", trace);
+        }
+        client
+    }
+
     /// Fetches a document of the agent.
     pub(super) async fn get<T: DeserializeOwned>(&self, url: &Url) -> Result<T> {
         let read = async {
-            let exchange = self.send(Method::GET, url, None, "application/json").await?;
+            let request = Request { method: Method::GET, url: url.clone(), body: None };
+            let exchange = self.send(request, None, "application/json").await?;
             self.json(exchange).await
         };
         self.in_time(url, read).await
     }
 
-    /// Calls a method and waits for its result. `None` if the agent does not know the task.
-    pub(super) async fn call<T: DeserializeOwned>(&self, url: &Url, method: &str, params: Value) -> Result<Option<T>> {
+    /// Calls an operation and waits for its result. `None` if the agent does not know the task.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        target: &Target,
+        operation: Operation,
+        params: Value,
+    ) -> Result<Option<T>> {
         let called = async {
-            let exchange = self.send(Method::POST, url, Some(request(method, &params)), "application/json").await?;
-            result(url, self.json(exchange).await?)
+            let request = target.request(operation, params)?;
+            match self.known(target, request, "application/json").await? {
+                Some(exchange) => self.result(target, operation, exchange).await,
+                None => Ok(None),
+            }
         };
-        self.in_time(url, called).await
+        self.in_time(&target.endpoint, called).await
     }
 
-    /// Calls a method with a streaming response. An agent may still respond with a single result.
-    pub(super) async fn stream(&self, url: &Url, method: &str, params: Value) -> Result<Option<Answer>> {
+    /// Calls an operation with a streaming response. An agent may still respond with a single result.
+    pub(super) async fn stream(&self, target: &Target, operation: Operation, params: Value) -> Result<Option<Answer>> {
+        let url = &target.endpoint;
         let called = async {
-            let exchange = self.send(Method::POST, url, Some(request(method, &params)), "text/event-stream").await?;
+            let request = target.request(operation, params)?;
+            let Some(exchange) = self.known(target, request, "text/event-stream").await? else { return Ok(None) };
             if !exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
-                return Ok(result(url, self.json(exchange).await?)?.map(Answer::Whole));
+                return Ok(self.result(target, operation, exchange).await?.map(Answer::Whole));
             }
             let (reader, over) = exchange.body.reader(self.bytes).map_err(|e| unread(url, e, self.bytes))?;
             let lines = LineReader::new(Box::new(reader), self.bytes);
             Ok(Some(Answer::Events(Events {
+                target: target.clone(),
+                operation,
                 host: host(url),
                 lines,
                 over,
@@ -118,10 +145,25 @@ impl Client {
         self.in_time(url, called).await
     }
 
-    async fn send(&self, method: Method, url: &Url, body: Option<Value>, accept: &'static str) -> Result<Exchange> {
+    /// Sends a request; `None` if the agent does not know what its path names.
+    async fn known(&self, target: &Target, request: Request, accept: &'static str) -> Result<Option<Exchange>> {
+        match self.send(request, Some(target), accept).await {
+            Err(error) if target.binding == Binding::Http && is_not_found(&error) => Ok(None),
+            sent => sent.map(Some),
+        }
+    }
+
+    async fn send(&self, request: Request, target: Option<&Target>, accept: &'static str) -> Result<Exchange> {
         let mut headers = self.headers.clone();
+        let over_http = target.is_some_and(|target| target.binding == Binding::Http);
+        let kind = if over_http { "application/a2a+json" } else { "application/json" };
+        let accept = if over_http && accept == "application/json" { kind } else { accept };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if target.is_some_and(|target| target.version == Version::V10) {
+            headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+        }
+        let Request { method, url, body } = request;
         let body = body.map(|body| body.to_string().into_bytes());
         let exchange = self.http.send(Call { method, url: url.clone(), headers, body }).await?;
         if exchange.status.is_success() {
@@ -133,8 +175,19 @@ impl Client {
             _ => ErrorKind::Tool,
         };
         // The response body is not repeated, since it may contain the secret that was sent.
-        let message = format!("the agent at '{}' answered {status}", host(url));
-        Err(Error::new(kind, message).with_retry(retry))
+        let message = format!("the agent at '{}' answered {status}", host(&url));
+        Err(Error::new(kind, message).with_retry(retry).with_context(STATUS, status.as_str()))
+    }
+
+    /// Reads the result of an operation.
+    async fn result<T: DeserializeOwned>(
+        &self,
+        target: &Target,
+        operation: Operation,
+        exchange: Exchange,
+    ) -> Result<Option<T>> {
+        let host = host(&exchange.url);
+        read(&host, target, operation, self.json(exchange).await?)
     }
 
     async fn json<T: DeserializeOwned>(&self, exchange: Exchange) -> Result<T> {
@@ -178,29 +231,33 @@ impl Events {
             }
             if self.event.push(&line.bytes, self.lines.limit) && !self.event.data.is_empty() {
                 let data = std::mem::take(&mut self.event).data;
-                return result_of(&self.host, self.secrets.parse(&self.host, &data)?);
+                return read(&self.host, &self.target, self.operation, self.secrets.parse(&self.host, &data)?);
             }
         }
     }
 }
 
-fn request(method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+/// Reads an answer or an event of a stream.
+fn read<T: DeserializeOwned>(host: &str, target: &Target, operation: Operation, answer: Value) -> Result<Option<T>> {
+    let answer = match target.binding {
+        Binding::Http => answer,
+        Binding::JsonRpc => match Reply::deserialize(answer).map_err(|e| garbage(host, e))? {
+            Reply { error: Some(error), .. } if error.code == NO_TASK => return Ok(None),
+            Reply { error: Some(error), .. } => {
+                let message = format!("the agent at '{host}' refused: {} ({})", cut(&error.message, 500), error.code);
+                return Err(Error::tool(message));
+            }
+            Reply { result, .. } => result.unwrap_or_default(),
+        },
+    };
+    T::deserialize(target.normal(operation, answer)).map(Some).map_err(|e| garbage(host, e))
 }
 
-fn result<T: DeserializeOwned>(url: &Url, reply: Reply) -> Result<Option<T>> {
-    result_of(&host(url), reply)
-}
+/// Name of the context of an error that holds the HTTP status.
+const STATUS: &str = "status";
 
-fn result_of<T: DeserializeOwned>(host: &str, reply: Reply) -> Result<Option<T>> {
-    match reply {
-        Reply { error: Some(error), .. } if error.code == NO_TASK => Ok(None),
-        Reply { error: Some(error), .. } => {
-            let message = format!("the agent at '{host}' refused: {} ({})", cut(&error.message, 500), error.code);
-            Err(Error::tool(message))
-        }
-        Reply { result, .. } => T::deserialize(result.unwrap_or_default()).map(Some).map_err(|e| garbage(host, e)),
-    }
+fn is_not_found(error: &Error) -> bool {
+    error.context(STATUS) == Some("404")
 }
 
 fn garbage(host: &str, e: serde_json::Error) -> Error {

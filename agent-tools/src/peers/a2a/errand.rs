@@ -6,7 +6,8 @@ use tokio::time::sleep;
 
 use super::{
     A2A_INPUT, Inner, Site,
-    client::{Answer, Events},
+    binding::{Operation, Version, modern},
+    client::{Answer, Client, Events},
     guard::Guard,
     wire::{Message, Part, State, Task, Told, text},
 };
@@ -32,6 +33,8 @@ const TRIES: u32 = 5;
 /// One call.
 pub(super) struct Errand<'a> {
     agent: &'a Inner,
+    /// Client whose requests carry the trace context of the run.
+    client: Client,
     site: &'a Site,
     req: &'a ToolRequest,
     conversation: Conversation<'a>,
@@ -47,7 +50,8 @@ enum Outcome {
 
 impl<'a> Errand<'a> {
     pub(super) fn new(agent: &'a Inner, site: &'a Site, req: &'a ToolRequest) -> Self {
-        Self { agent, site, req, conversation: Conversation::of(&req.cx, &agent.name) }
+        let client = agent.client.in_trace(req.cx.ids().traceparent.as_deref());
+        Self { agent, client, site, req, conversation: Conversation::of(&req.cx, &agent.name) }
     }
 
     /// Sends the message and waits for the answer.
@@ -63,7 +67,7 @@ impl<'a> Errand<'a> {
         let mut answered = None;
         loop {
             self.conversation.set(&task.context_id);
-            let guard = Guard::new(&self.agent.client, &self.site.endpoint, &task.id);
+            let guard = Guard::new(&self.client, &self.site.target, &task.id);
             task = self.follow(task, events.take(), answered.as_deref()).await?;
             guard.leave();
             if !task.status.state.waits() {
@@ -174,13 +178,23 @@ impl<'a> Errand<'a> {
 
     /// Sends a message; returns the task as soon as the agent reports it.
     async fn send(&self, message: Message) -> Result<Outcome> {
-        let (client, url) = (&self.agent.client, &self.site.endpoint);
+        let (client, target) = (&self.client, &self.site.target);
         let modes = json!(["text/plain", "application/json", "image/png", "image/jpeg", "image/gif", "image/webp"]);
-        let configuration = json!({"acceptedOutputModes": modes, "blocking": false, "historyLength": HISTORY});
-        let params = json!({"message": with_kind(&message), "configuration": configuration});
+        let mut configuration = json!({"acceptedOutputModes": modes, "historyLength": HISTORY});
+        let message = match target.version {
+            Version::V03 => {
+                configuration["blocking"] = false.into();
+                with_kind(&message)
+            }
+            Version::V10 => {
+                configuration["returnImmediately"] = true.into();
+                modern(with_kind(&message))
+            }
+        };
+        let params = json!({"message": message, "configuration": configuration});
         let answer = match self.site.streams {
-            true => client.stream(url, "message/stream", params).await?,
-            false => client.call(url, "message/send", params).await?.map(Answer::Whole),
+            true => client.stream(target, Operation::Stream, params).await?,
+            false => client.call(target, Operation::Send, params).await?.map(Answer::Whole),
         };
         let gone = || Error::tool(format!("the agent '{}' does not know the task any more", self.site.name));
         match answer.ok_or_else(gone)? {
@@ -209,7 +223,7 @@ impl<'a> Errand<'a> {
                 return Ok(task);
             }
             if let Some(stream) = &mut events {
-                match stream.next(self.agent.client.patience).await {
+                match stream.next(self.client.patience).await {
                     Ok(Some(told)) => {
                         self.take(&mut task, told);
                         continue;
@@ -238,8 +252,8 @@ impl<'a> Errand<'a> {
 
     /// Subscribes to the task's stream again, if the agent supports it.
     async fn resubscribe(&self, id: &str) -> Option<Events> {
-        let (client, url) = (&self.agent.client, &self.site.endpoint);
-        match client.stream(url, "tasks/resubscribe", json!({"id": id})).await {
+        let (client, target) = (&self.client, &self.site.target);
+        match client.stream(target, Operation::Subscribe, json!({"id": id})).await {
             Ok(Some(Answer::Events(events))) => Some(events),
             _ => None,
         }
@@ -247,7 +261,7 @@ impl<'a> Errand<'a> {
 
     async fn look(&self, id: &str) -> Result<Option<Task>> {
         let params = json!({"id": id, "historyLength": HISTORY});
-        self.agent.client.call(&self.site.endpoint, "tasks/get", params).await
+        self.client.call(&self.site.target, Operation::Get, params).await
     }
 
     /// Applies a stream event to the task, and emits progress events of the run.

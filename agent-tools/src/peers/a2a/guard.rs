@@ -2,20 +2,22 @@
 
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use url::Url;
 
-use super::client::Client;
+use super::{
+    binding::{Operation, Target},
+    client::Client,
+};
 
 /// Cancels the task when dropped, unless the task was [left](Self::leave).
 pub(super) struct Guard {
     client: Client,
-    endpoint: Url,
+    target: Target,
     task: Option<String>,
 }
 
 impl Guard {
-    pub(super) fn new(client: &Client, endpoint: &Url, task: &str) -> Self {
-        Self { client: client.clone(), endpoint: endpoint.clone(), task: Some(task.to_owned()) }
+    pub(super) fn new(client: &Client, target: &Target, task: &str) -> Self {
+        Self { client: client.clone(), target: target.clone(), task: Some(task.to_owned()) }
     }
 
     /// Disarms the guard: the task has ended, or another attempt resumes it.
@@ -27,8 +29,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let (Some(task), Ok(runtime)) = (self.task.take(), Handle::try_current()) else { return };
-        let (client, endpoint) = (self.client.clone(), self.endpoint.clone());
+        let (client, target) = (self.client.clone(), self.target.clone());
         // Nothing waits for the result.
-        runtime.spawn(async move { client.call::<Value>(&endpoint, "tasks/cancel", json!({"id": task})).await });
+        runtime.spawn(async move { client.call::<Value>(&target, Operation::Cancel, json!({"id": task})).await });
     }
 }

@@ -1,5 +1,6 @@
 //! [`A2aAgent`]: remote agent at a URL.
 
+mod binding;
 mod builder;
 mod client;
 mod errand;
@@ -13,7 +14,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 pub use self::builder::A2aBuilder;
-use self::{client::Client, errand::Errand, wire::Card};
+use self::{binding::Target, client::Client, errand::Errand, wire::Card};
 use super::Args;
 
 /// Kind of a question of an agent that needs input to continue a task. Its payload has the `agent`,
@@ -24,15 +25,17 @@ pub const A2A_INPUT: &str = "a2a_input";
 /// Path of the agent card, below the agent's URL.
 const CARD: &str = ".well-known/agent-card.json";
 
-/// Agent that speaks Agent2Agent 0.3 (JSON-RPC over HTTP), as a tool with the argument `message`.
+/// Agent that speaks Agent2Agent 1.0 (JSON-RPC or HTTP+JSON) or 0.3 (JSON-RPC), as a tool with the
+/// argument `message`.
 ///
-/// The first call fetches the agent's card from `.well-known/agent-card.json` below the URL. Its
+/// The first call fetches the agent's card from `.well-known/agent-card.json` below the URL, and
+/// chooses the newest version that it offers. The
 /// endpoint must have the same origin, since headers with secrets must not be sent elsewhere. A
 /// task is followed as a stream if the agent supports streaming, and polled otherwise. [The
 /// module](crate::peers) describes the mapping to the run.
 ///
 /// The [value](ToolOutput::as_value) of the result has `answer`, `task`, `context`, and `artifacts`
-/// in the protocol's form. Images among the artifacts are also part of the content for the model.
+/// in the form of version 0.3. Images among the artifacts are also part of the content for the model.
 ///
 /// ```
 /// use agent_tools::peers::A2aAgent;
@@ -59,7 +62,7 @@ struct Inner {
 /// Agent with its card.
 struct Site {
     name: String,
-    endpoint: Url,
+    target: Target,
     streams: bool,
 }
 
@@ -82,20 +85,8 @@ impl Inner {
         }
         let url = base.join(CARD).map_err(|e| Error::config("the agent's card has no address").with_source(e))?;
         let card: Card = self.client.get(&url).await?;
-        let is_json = |transport: &str| transport.eq_ignore_ascii_case("JSONRPC");
-        let preferred = card.preferred_transport.as_deref().is_none_or(is_json).then_some(&card.url);
-        let other = || card.additional_interfaces.iter().find(|i| is_json(&i.transport)).map(|i| &i.url);
-        let endpoint = preferred.or_else(other).and_then(|url| Url::parse(url).ok());
-        let name = crate::text::cut(&card.name, 100).to_owned();
-        let endpoint = endpoint.ok_or_else(|| Error::tool(format!("the agent '{name}' does not speak JSON-RPC")))?;
-        if endpoint.origin() != self.url.origin() {
-            let (there, here) = (endpoint.origin().ascii_serialization(), self.url.origin().ascii_serialization());
-            let message = format!(
-                "the agent '{name}' wants to be called at {there}, and its card is at {here}: give its own URL"
-            );
-            return Err(Error::tool(message));
-        }
-        Ok(Site { name, endpoint, streams: card.capabilities.streaming })
+        let target = Target::of_card(&card, &self.url)?;
+        Ok(Site { name: crate::text::cut(&card.name, 100).to_owned(), target, streams: card.capabilities.streaming })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Agent2Agent 0.3 messages in JSON, as far as they are used.
+//! Agent2Agent 0.3 messages in JSON, as far as they are used, and cards of either version.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,19 +10,35 @@ use super::super::failure::Failure;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Card {
     pub(super) name: String,
-    pub(super) url: String,
+    /// Version 0.3.
+    #[serde(default)]
+    pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) preferred_transport: Option<String>,
     #[serde(default)]
-    pub(super) additional_interfaces: Vec<Interface>,
+    pub(super) additional_interfaces: Vec<OldInterface>,
+    /// Version 1.0.
+    #[serde(default)]
+    pub(super) supported_interfaces: Vec<Interface>,
     #[serde(default)]
     pub(super) capabilities: Capabilities,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Interface {
+pub(super) struct OldInterface {
     pub(super) url: String,
     pub(super) transport: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Interface {
+    pub(super) url: String,
+    pub(super) protocol_binding: String,
+    #[serde(default)]
+    pub(super) protocol_version: Option<String>,
+    #[serde(default)]
+    pub(super) tenant: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -65,6 +81,7 @@ pub(super) enum Part {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Task {
     pub(super) id: String,
+    #[serde(default)]
     pub(super) context_id: String,
     pub(super) status: Status,
     #[serde(default)]

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use agent_core::{Error, Result};
+use serde_json::Value;
 
 use super::{
     AcpAgent, Inner,
@@ -80,6 +81,13 @@ impl AcpBuilder {
     /// Authenticates with this method of the agent, for agents that require it.
     pub fn authenticate(mut self, method: impl Into<String>) -> Self {
         self.0.method = Some(method.into());
+        self
+    }
+
+    /// Sets an option of each session, by the agent's id of the option: its mode, its model, how
+    /// long it thinks. The value is a text, or a truth value. A call fails if the agent refuses it.
+    pub fn option(mut self, id: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.0.options.push((id.into(), value.into()));
         self
     }
 

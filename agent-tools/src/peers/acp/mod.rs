@@ -1,6 +1,7 @@
 //! [`AcpAgent`]: local program that is an agent.
 
 mod builder;
+mod elicitation;
 mod files;
 mod link;
 mod permission;
@@ -18,6 +19,7 @@ use agent_core::{Effect, ErrorKind, Result, Tool, ToolOptions, ToolOutput, ToolR
 
 pub use self::{
     builder::AcpBuilder,
+    elicitation::ACP_ELICITATION,
     permission::{ACP_PERMISSION, Permission, PermissionRequest},
 };
 use self::{session::Session, settings::Settings, shelf::Shelf};
@@ -45,6 +47,8 @@ use crate::Stdio;
 /// * The agent requests [permissions](AcpBuilder::permissions). A question of kind
 ///   [`ACP_PERMISSION`] suspends the run; meanwhile the program waits, up to the time that
 ///   [`keep`](AcpBuilder::keep) sets. If the program ends before the answer, the call is in doubt.
+/// * The agent requests input of a person, in a form or at an address: a question of kind
+///   [`ACP_ELICITATION`], for which the program waits in the same manner.
 ///
 /// The [value](ToolOutput::as_value) of the result has `answer`, `session` and `stop_reason`, and
 /// `usage` if the agent reports the usage of the turn.

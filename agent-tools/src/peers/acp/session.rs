@@ -53,8 +53,10 @@ impl Session {
     async fn begin(agent: &Inner, id: Option<String>) -> Result<Self> {
         let mut link = Link::start(&agent.name, &agent.program, agent.line)?;
         let (reads, writes) = agent.workspace.as_ref().map_or((false, false), |workspace| (true, workspace.files().1));
-        let capabilities =
-            json!({"fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": agent.has_terminals()});
+        let capabilities = json!({
+            "fs": {"readTextFile": reads, "writeTextFile": writes}, "terminal": agent.has_terminals(),
+            "elicitation": {"form": {}, "url": {}}, "session": {"configOptions": {"boolean": {}}},
+        });
         let client = json!({"name": "agent-tools", "version": env!("CARGO_PKG_VERSION")});
         let hello = json!({"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": client});
         let initialized: Initialized = link.call("initialize", hello).await?;
@@ -77,9 +79,11 @@ impl Session {
         };
         let Some(id) = id else {
             let NewSession { session_id } = link.call("session/new", session).await?;
+            set_options(agent, &mut link, &session_id).await?;
             return Ok(of(session_id, link));
         };
-        if !initialized.agent_capabilities.load_session {
+        let resumes = initialized.agent_capabilities.session_capabilities.resume.is_some();
+        if !resumes && !initialized.agent_capabilities.load_session {
             let message = format!(
                 "The agent '{}' is not running any more, and it cannot load the conversation {id}: call a new one.",
                 agent.name
@@ -87,7 +91,10 @@ impl Session {
             return Err(Error::new(ErrorKind::SubAgentNotFound, message));
         }
         session["sessionId"] = id.as_str().into();
-        link.call::<Value>("session/load", session).await?;
+        // Resuming saves the history, which is not needed here.
+        let method = if resumes { "session/resume" } else { "session/load" };
+        link.call::<Value>(method, session).await?;
+        set_options(agent, &mut link, &id).await?;
         Ok(of(id, link))
     }
 
@@ -128,6 +135,18 @@ impl Session {
     }
 }
 
+/// Sets the configured options of a session.
+async fn set_options(agent: &Inner, link: &mut Link, session: &str) -> Result<()> {
+    for (option, value) in &agent.options {
+        let mut params = json!({"sessionId": session, "configId": option, "value": value});
+        if value.is_boolean() {
+            params["type"] = "boolean".into();
+        }
+        link.call::<Value>("session/set_config_option", params).await?;
+    }
+    Ok(())
+}
+
 /// Converts a file to a part of a prompt: every agent accepts its address.
 fn shown(file: &Attached, takes_images: bool) -> Value {
     match takes_images && file.mime.starts_with("image/") {
@@ -151,9 +170,9 @@ impl Drop for Session {
             if link.notify("session/cancel", params).await.is_err() {
                 return;
             }
-            // A pending permission request gets the outcome `cancelled`.
+            // A pending request to a person is answered: nobody is asked any more.
             if let Some(asked) = turn.asked {
-                let _ = link.answer(&asked.id, Ok(json!({"outcome": {"outcome": "cancelled"}}))).await;
+                let _ = link.answer(&asked.id, Ok(asked.ask.cancelled())).await;
             }
             while let Ok(Ok(message)) = timeout_at(end, link.next()).await {
                 if matches!(message, Incoming::Answer { id, .. } if id == turn.request) {

@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use serde_json::Value;
+
 use super::permission::Rule;
 use crate::{Stdio, Workspace};
 
@@ -18,6 +20,8 @@ pub(super) struct Settings {
     /// MCP servers by name.
     pub(super) servers: Vec<(String, Stdio)>,
     pub(super) method: Option<String>,
+    /// Options of each session, by their ids.
+    pub(super) options: Vec<(String, Value)>,
     pub(super) rule: Rule,
     pub(super) repeatable: bool,
     pub(super) time: Duration,
@@ -38,6 +42,7 @@ impl Settings {
             sandbox: None,
             servers: Vec::new(),
             method: None,
+            options: Vec::new(),
             rule: Rule::default(),
             repeatable: false,
             time: Duration::from_secs(3600),

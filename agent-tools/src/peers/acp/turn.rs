@@ -7,7 +7,9 @@ use agent_core::{
 use serde_json::{Value, json};
 
 use super::{
-    Inner, files,
+    Inner,
+    elicitation::{self, AskInput},
+    files,
     link::Incoming,
     permission,
     session::Session,
@@ -22,14 +24,38 @@ pub(super) struct Turn {
     said: String,
     /// Images of the answer.
     images: Vec<Part>,
-    /// Pending permission request.
+    /// Pending request to a person.
     pub(super) asked: Option<Asked>,
 }
 
-/// Permission request that the agent waits for.
+/// Request that the agent waits for.
 pub(super) struct Asked {
     pub(super) id: Value,
-    pub(super) ask: AskPermission,
+    pub(super) ask: Wanted,
+}
+
+/// Request of an agent to a person.
+pub(super) enum Wanted {
+    Permission(AskPermission),
+    Input(AskInput),
+}
+
+impl Wanted {
+    /// Returns the response once a rule or a person has decided.
+    fn decide(&self, agent: &Inner, req: &ToolRequest) -> Result<Value> {
+        match self {
+            Self::Permission(ask) => Ok(json!({"outcome": permission::decide(agent, req, ask)?})),
+            Self::Input(ask) => elicitation::answer(agent, req, ask),
+        }
+    }
+
+    /// Returns the response of a person who is no longer asked.
+    pub(super) fn cancelled(&self) -> Value {
+        match self {
+            Self::Permission(_) => json!({"outcome": {"outcome": "cancelled"}}),
+            Self::Input(_) => json!({"action": "cancel"}),
+        }
+    }
 }
 
 impl Turn {
@@ -46,10 +72,10 @@ impl Session {
         loop {
             let turn = self.turn.as_mut().ok_or_else(ended)?;
             if let Some(asked) = &turn.asked {
-                let outcome = permission::decide(agent, req, &asked.ask)?;
+                let response = asked.ask.decide(agent, req)?;
                 let id = asked.id.clone();
                 turn.asked = None;
-                self.link().answer(&id, Ok(json!({"outcome": outcome}))).await?;
+                self.link().answer(&id, Ok(response)).await?;
                 continue;
             }
             let own = turn.request;
@@ -95,6 +121,7 @@ impl Session {
             }
             "tool_call" | "tool_call_update" => req.progress(json!({"tool_call": update})),
             "plan" => req.progress(json!({"plan": update["entries"]})),
+            "usage_update" => req.progress(json!({"context": {"used": update["used"], "size": update["size"]}})),
             _ => {}
         }
         Ok(())
@@ -116,12 +143,19 @@ impl Session {
             ("session/request_permission", _) => {
                 match (serde_json::from_value::<AskPermission>(params), &mut self.turn) {
                     (Ok(ask), Some(turn)) => {
-                        turn.asked = Some(Asked { id, ask });
+                        turn.asked = Some(Asked { id, ask: Wanted::Permission(ask) });
                         return Ok(());
                     }
                     _ => Err((INVALID, "it is no request for a permission".to_owned())),
                 }
             }
+            ("elicitation/create", _) => match (elicitation::read(params), &mut self.turn) {
+                (Some(ask), Some(turn)) => {
+                    turn.asked = Some(Asked { id, ask: Wanted::Input(ask) });
+                    return Ok(());
+                }
+                _ => Err((INVALID, "it is no request for input in a form or at an address".to_owned())),
+            },
             ("fs/read_text_file", Some(workspace)) => files::read(workspace, params).await,
             ("fs/write_text_file", Some(workspace)) if workspace.files().1 => files::write(workspace, params).await,
             _ => return self.link().refuse(&id, method).await,

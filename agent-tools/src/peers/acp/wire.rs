@@ -42,10 +42,19 @@ pub(super) struct Initialized {
 }
 
 #[derive(Default, Deserialize)]
+pub(super) struct SessionCapabilities {
+    /// Present if sessions can be resumed without their history.
+    #[serde(default)]
+    pub(super) resume: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Capabilities {
     #[serde(default)]
     pub(super) load_session: bool,
+    #[serde(default)]
+    pub(super) session_capabilities: SessionCapabilities,
     #[serde(default)]
     pub(super) prompt_capabilities: PromptCapabilities,
 }

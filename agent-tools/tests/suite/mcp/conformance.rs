@@ -2,7 +2,14 @@
 //! starts the client with the address of a server in `MCP_SERVER_URL`, and judges its behaviour; it
 //! connects to the server itself.
 
-use std::{env, time::Duration};
+use std::{
+    env,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use agent_core::{
     Ask, Error, History, Media, Message, ModelRequest, Part, Tool, ToolOutput, ToolRequest, Toolset, UserMessage,
@@ -34,16 +41,32 @@ async fn client() {
         .expect("builds");
     client.warm_up().await.expect("connects");
     for name in names(&client).await {
-        let args = if name == "add_numbers" { json!({"a": 5, "b": 3}) } else { json!({}) };
-        let output = call(&client, &name, args).await;
-        println!("{name}: {:?}", output.map(|output| output.to_text()));
+        let args = match &*name {
+            "add_numbers" => json!({"a": 5, "b": 3}),
+            "json_schema_echo" => json!({"schema": tool(&client, "json_schema_2020_12_tool").await.spec().parameters}),
+            _ => json!({}),
+        };
+        let calls = context()["toolCalls"].as_array().cloned().unwrap_or_default();
+        let mut given: Vec<_> =
+            calls.iter().filter(|call| call["name"] == name).map(|call| call["arguments"].clone()).collect();
+        if given.is_empty() {
+            given.push(args);
+        }
+        for args in given {
+            let output = call(&client, &name, args).await;
+            println!("{name}: {:?}", output.map(|output| output.to_text()));
+        }
     }
+}
+
+/// Returns what the suite tells the client about its scenario.
+fn context() -> Value {
+    env::var("MCP_CONFORMANCE_CONTEXT").map_or(Value::Null, |context| serde_json::from_str(&context).expect("JSON"))
 }
 
 /// Returns the OAuth flow that the scenario requires.
 fn access() -> OAuth {
-    let context: Value = env::var("MCP_CONFORMANCE_CONTEXT")
-        .map_or(Value::Null, |context| serde_json::from_str(&context).expect("JSON"));
+    let context = context();
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     if let Some((id, key)) = context["client_id"].as_str().zip(context["private_key_pem"].as_str()) {
         return OAuth::private_key_jwt(id, key);
@@ -152,12 +175,112 @@ fn with_tools_that_call_back(server: ServerBuilder) -> ServerBuilder {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
-        "$defs": {"address": {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
-        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+        "$defs": {"address": {
+            "$anchor": "addressDef", "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }},
+        "properties": {
+            "name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"}, "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
         "additionalProperties": false,
     });
     let of_2020 = from_schema("json_schema_2020_12_tool", "Takes an address.", schema, async |args: Value, _| args);
     server.tool(logs).tool(samples).tool(of_2020)
+}
+
+/// The served suite, which its tools change.
+static SERVED: OnceLock<Server> = OnceLock::new();
+
+/// True while the suite has a further tool and a further prompt.
+static GROWN: AtomicBool = AtomicBool::new(false);
+
+/// Adds the tools that request input by results.
+fn with_tools_that_request_input(server: ServerBuilder) -> ServerBuilder {
+    let any = || json!({"type": "object", "properties": {}});
+    let field =
+        |name: &str, kind: &str| json!({"type": "object", "properties": {name: {"type": kind}}, "required": [name]});
+    /// Asks by these keys one after the other; the last answer ends the tool.
+    fn asking(name: &str, questions: &'static [(&str, &str, &str, &str)], done: &'static str) -> impl Tool + use<> {
+        let takes = json!({"type": "object", "properties": {}});
+        from_schema(name, "Asks.", takes, move |_: Value, req: ToolRequest| async move {
+            let mut last = Value::Null;
+            for (key, message, field, kind) in questions {
+                let schema = json!({"type": "object", "properties": {*field: {"type": kind}}, "required": [field]});
+                last = req.ask_with(Ask::new(*key, json!({"message": message})).schema(schema))?.parse()?;
+            }
+            Ok::<_, Error>(format!("{done} {last}"))
+        })
+    }
+    let name = &[("user_name", "What is your name?", "name", "string")][..];
+    let ok = &[("confirm", "Please confirm", "ok", "boolean")][..];
+    let steps = &[
+        ("step1", "Step 1: What is your name?", "name", "string"),
+        ("step2", "Step 2: What is your favorite color?", "color", "string"),
+    ][..];
+    async fn sampled(req: &ToolRequest, text: &str) -> agent_core::Result<String> {
+        let model = req.cx.resources().get::<Caller>()?.model()?;
+        let mut request = ModelRequest::new(req.cx.clone());
+        request.messages = History::from_messages([Message::user(text)])?;
+        Ok(req.cx.call_model(&model, request).await?.message.text())
+    }
+    let sampling = |name: &str| {
+        from_schema(name, "Asks a model.", any(), async |_: Value, req: ToolRequest| {
+            sampled(&req, "What is the capital of France?").await
+        })
+    };
+    let roots =
+        from_schema("test_input_required_result_list_roots", "Lists.", any(), async |_: Value, req: ToolRequest| {
+            Ok::<_, Error>(req.cx.resources().get::<Caller>()?.roots().await?.join(" "))
+        });
+    let schema = field("name", "string");
+    let all = from_schema(
+        "test_input_required_result_multiple_inputs",
+        "Asks all.",
+        any(),
+        move |_: Value, req: ToolRequest| {
+            let schema = schema.clone();
+            async move {
+                let who = req.ask_with(Ask::new("user_name", json!({"message": "What is your name?"})).schema(schema));
+                let caller = req.cx.resources().get::<Caller>()?;
+                let (said, roots) = tokio::join!(sampled(&req, "Generate a greeting"), caller.roots());
+                Ok::<_, Error>(format!("{} {:?} {:?}", said?, roots?, who?.value))
+            }
+        },
+    );
+    let change = |name: &str| {
+        from_schema(name, "Changes the lists.", any(), async |_: Value, _: ToolRequest| {
+            GROWN.fetch_xor(true, Ordering::AcqRel);
+            SERVED.get().expect("served").replace(suite())?;
+            Ok::<_, Error>("changed")
+        })
+    };
+    let logs = from_schema("test_logging_tool", "Logs.", any(), async |_: Value, req: ToolRequest| {
+        req.cx.resources().get::<Caller>()?.log(LogLevel::Error, "working");
+        Ok::<_, Error>("logged")
+    });
+    let header = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let routed = from_schema("test_custom_header", "Is routed.", header, async |args: Value, _| args);
+    server
+        .tool(asking("test_input_required_result_elicitation", name, "Hello"))
+        .tool(asking("test_streaming_elicitation", name, "Hello"))
+        .tool(asking("test_input_required_result_request_state", ok, "state-ok"))
+        .tool(asking("test_input_required_result_tampered_state", ok, "state-ok"))
+        .tool(asking("test_input_required_result_multi_round", steps, "Done"))
+        .tool(sampling("test_input_required_result_sampling"))
+        .tool(sampling("test_input_required_result_capabilities"))
+        .tool(sampling("test_missing_capability"))
+        .tool(roots)
+        .tool(all)
+        .tool(change("test_trigger_tool_change"))
+        .tool(change("test_trigger_prompt_change"))
+        .tool(logs)
+        .tool(routed)
 }
 
 /// Server for the suite, with the content that the suite names, at `127.0.0.1:19111` until it is
@@ -165,6 +288,13 @@ fn with_tools_that_call_back(server: ServerBuilder) -> ServerBuilder {
 #[tokio::test]
 #[ignore = "spoken to by the conformance suite"]
 async fn server() {
+    let server = suite().build().expect("builds");
+    let _serving = server.serve_http(([127, 0, 0, 1], 19111).into()).await.expect("serves");
+    SERVED.set(server).unwrap_or_else(|_| panic!("served once"));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+}
+
+fn suite() -> ServerBuilder {
     let any = || json!({"type": "object", "properties": {}});
     let text = from_schema(
         "test_simple_text",
@@ -220,7 +350,10 @@ async fn server() {
     let server = server.tool(asks("test_elicitation", &user));
     let server = server.tool(asks("test_elicitation_sep1034_defaults", &defaults));
     let server = server.tool(asks("test_elicitation_sep1330_enums", &enums));
-    let server = with_tools_that_call_back(with_resources_and_prompts(server));
-    let _serving = server.build().expect("builds").serve_http(([127, 0, 0, 1], 19111).into()).await.expect("serves");
-    tokio::time::sleep(Duration::from_secs(120)).await;
+    let server = with_tools_that_request_input(with_tools_that_call_back(with_resources_and_prompts(server)));
+    if !GROWN.load(Ordering::Acquire) {
+        return server;
+    }
+    let further = from_schema("test_further", "Is new.", any(), async |_: Value, _: ToolRequest| "new");
+    server.tool(further).prompt(Prompt::new("test_further"), async |_| Ok(vec![Message::user("New.")]))
 }

@@ -1,6 +1,7 @@
 //! Servers of the Model Context Protocol: well-behaved ones in this process, wild ones, programs and HTTP.
 
 mod conformance;
+mod damaged;
 mod failures;
 mod listing;
 mod oauth;
@@ -15,6 +16,8 @@ mod resources;
 mod results;
 mod served;
 mod sessions;
+mod stateless;
+mod stateless_server;
 mod support;
 
 use support::{double, wild};

@@ -15,7 +15,7 @@ use agent_core::{
 };
 use agent_tools::{
     ToolExt, ToolSet, Typed, from_schema,
-    mcp::{Client, Http, HttpServer, Reader, Server, ServerBuilder, Streams, Writer},
+    mcp::{Client, Http, HttpServer, Protocol, Reader, Server, ServerBuilder, Streams, Writer},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -176,7 +176,9 @@ async fn each_client_is_a_session_of_its_own_and_its_calls_share_it() {
     for _ in 0..2 {
         let over_http = Http::new(format!("http://{}/mcp", http.address()));
         let streams = Client::builder("s", over_streams(server.clone())).build().expect("builds");
-        for client in [streams, Client::builder("s", over_http).build().expect("builds")] {
+        // Without a handshake, there is no connection over HTTP.
+        let over_http = Client::builder("s", over_http).protocol(Protocol::Handshake);
+        for client in [streams, over_http.build().expect("builds")] {
             let first = call(&client, "s_session", json!({})).await.expect("tells").to_text();
             assert_eq!(call(&client, "s_session", json!({})).await.expect("tells").to_text(), first);
             sessions.insert(first);
@@ -228,7 +230,11 @@ async fn what_a_tool_asks_is_asked_of_the_clients_user() {
         assert_eq!(output.to_text(), "hello Ada");
     })
     .await;
-    let client = Client::builder("s", over_streams(server().build().expect("builds"))).build().expect("builds");
+    let streams = || over_streams(server().build().expect("builds"));
+    let client = Client::builder("s", streams()).build().expect("builds");
+    let error = call(&client, "s_ask", json!({})).await.expect_err("an error of the protocol");
+    assert!(error.message().contains("your client cannot ask one"), "{error}");
+    let client = Client::builder("s", streams()).protocol(Protocol::Handshake).build().expect("builds");
     let refused = call(&client, "s_ask", json!({})).await.expect("a result");
     assert!(refused.is_error() && refused.to_text().contains("your client cannot ask one"), "{refused:?}");
 }

@@ -10,7 +10,7 @@ use std::sync::{
 };
 
 use agent_core::{Error, ErrorKind};
-use agent_tools::mcp::{Client, ClientBuilder, Reader, Streams, Writer};
+use agent_tools::mcp::{Client, ClientBuilder, Protocol, Reader, Streams, Writer};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt, model::*, service::RequestContext};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
@@ -36,8 +36,9 @@ impl Double {
         self.builder().build().expect("builds")
     }
 
+    /// Returns a builder of a client that begins with a handshake.
     pub(crate) fn builder(&self) -> ClientBuilder {
-        Client::builder("double", self.streams())
+        Client::builder("double", self.streams()).protocol(Protocol::Handshake)
     }
 
     pub(crate) fn streams(&self) -> Streams {

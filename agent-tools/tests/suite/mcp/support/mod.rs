@@ -1,6 +1,7 @@
 //! Helpers shared by the tests.
 
 pub(crate) mod double;
+pub(crate) mod scripted;
 pub(crate) mod wild;
 
 use std::sync::{Arc, Mutex};

@@ -1,6 +1,6 @@
 //! Hand-written servers that misbehave.
 
-use agent_tools::mcp::{Client, ClientBuilder, Reader, Streams, Writer};
+use agent_tools::mcp::{Client, ClientBuilder, Protocol, Reader, Streams, Writer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
@@ -26,7 +26,7 @@ pub(crate) fn builder(how: &str) -> ClientBuilder {
             Ok((Box::new(reader) as Reader, Box::new(writer) as Writer))
         })
     });
-    Client::builder("wild", streams)
+    Client::builder("wild", streams).protocol(Protocol::Handshake)
 }
 
 impl Wild {
