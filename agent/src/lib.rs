@@ -12,7 +12,7 @@
 //! | [`embed`], [`rank`], [`retrieval`], [`memory`], [`search`] | contracts of retrieval | |
 //! | [`exec`] | the agent, its builder and the executor | |
 //! | [`flow`] | four roles that solve a query together | `flow` |
-//! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `offline`, `tokens` |
+//! | [`llm`] | models, embedders and rerankers by name, providers, wires, layers, tokens and prices | `http`, `images`, `offline`, `tokens` |
 //! | [`tools`] | `#[tool]`, tool sets, structured answers, tools for files, commands, the web, APIs and servers of tools (MCP), agents elsewhere | `a2a`, `acp`, `container`, `e2b`, `macros`, `json-schema`, `mcp`, `openapi`, `plugins`, `sandbox`, `skills`, `web`, `workspace` |
 //! | [`middleware`] | built-in middleware | `middleware`, `code`, `telemetry`, `otlp`, `otlp-tls` |
 //! | [`store`] | durable journals | `sqlite`, `postgres` |
