@@ -1,4 +1,4 @@
-//! [`WorkerHooks`]: what the process around a worker adds to its runs.
+//! [`WorkerHooks`]: observation of runs by the process around a worker.
 
 use std::sync::Arc;
 
@@ -47,6 +47,11 @@ pub trait WorkerHooks: Send + Sync + 'static {
         Ok(request)
     }
 
+    /// Called each time that the queue has answered: a claim, a renewal of leases, or a request for
+    /// signals. A worker asks its queue at least once per
+    /// [`WorkerBuilder::poll`](crate::WorkerBuilder::poll).
+    fn queue_answered(&self) {}
+
     /// Called when an attempt at the job's run starts, before its first step.
     fn run_started(&self, job: &Job, run: &RunHandle) {
         let _ = (job, run);
@@ -59,9 +64,42 @@ pub trait WorkerHooks: Send + Sync + 'static {
     }
 
     /// Called when the attempt has ended, or could not start, before the worker releases the job.
-    /// It is not called if the lease was lost.
+    /// If the attempt was dropped, because the lease was lost or the worker was stopped,
+    /// [`run_dropped`](Self::run_dropped) is called instead.
     async fn run_ended(&self, job: &Job, end: Arc<Result<RunEnd>>) {
         let _ = (job, end);
+    }
+
+    /// Called when a started attempt was dropped before its end: another worker may continue the
+    /// run.
+    fn run_dropped(&self, job: &Job) {
+        let _ = job;
+    }
+}
+
+/// A started attempt. Reports that it was dropped, unless it has ended.
+pub(super) struct Started<'a> {
+    hooks: &'a dyn WorkerHooks,
+    job: &'a Job,
+    has_ended: bool,
+}
+
+impl<'a> Started<'a> {
+    pub(super) fn new(hooks: &'a dyn WorkerHooks, job: &'a Job, run: &RunHandle) -> Self {
+        hooks.run_started(job, run);
+        Self { hooks, job, has_ended: false }
+    }
+
+    pub(super) fn ended(mut self) {
+        self.has_ended = true;
+    }
+}
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.hooks.run_dropped(self.job);
+        }
     }
 }
 

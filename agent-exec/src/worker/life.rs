@@ -13,7 +13,7 @@ use tokio::{
 use super::{
     begin::{self, JobStart},
     ends::End,
-    hooks::WorkerHooks,
+    hooks::{Started, WorkerHooks},
     relay::relay_events,
     shift::{JobGuard, WorkerState},
 };
@@ -67,9 +67,10 @@ async fn run(shift: &WorkerState, claimed: &Claimed) -> (Outcome, Vec<u64>) {
         let run = agent.start(request);
         let _present = shift.drain.enter(run.handle())?;
         let mut publishing = publish(shift, claimed, &run);
-        hooks.run_started(job, &run.handle());
+        let started = Started::new(&**hooks, job, &run.handle());
         shift.has_begun(receipt, run.handle());
         let end = caught("the run", attempt(&**hooks, job, run)).await;
+        started.ended();
         let _ = timeout(FLUSH, publishing.join_next()).await;
         Ok(Ok(end?))
     }

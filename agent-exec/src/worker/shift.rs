@@ -80,7 +80,11 @@ impl WorkerState {
         while runs.len() < self.worker.at_once && !ends.is_cancelled() {
             let (queue, claim) = (&self.worker.queue, &self.worker.claim);
             let begun = Instant::now();
-            match timeout(self.worker.claim.lease, queue.claim(claim)).await {
+            let answer = timeout(self.worker.claim.lease, queue.claim(claim)).await;
+            if let Ok(Ok(_)) = &answer {
+                self.worker.hooks.queue_answered();
+            }
+            match answer {
                 Ok(Ok(Some(claimed))) => {
                     let stay = self.enter(&claimed, begun + claim.lease);
                     drop(runs.spawn(live(self.clone(), claimed, stay)));
@@ -147,7 +151,10 @@ impl WorkerState {
         }
         let asked = Instant::now();
         let good = match timeout(heartbeat, self.worker.queue.renew(&receipts, self.worker.claim.lease)).await {
-            Ok(Ok(good)) => Some(good),
+            Ok(Ok(good)) => {
+                self.worker.hooks.queue_answered();
+                Some(good)
+            }
             Ok(Err(e)) => {
                 tracing::warn!(error = %e, "leases could not be renewed; trying again");
                 None
@@ -193,6 +200,7 @@ impl WorkerState {
         }
         match timeout(self.worker.heartbeat(), self.worker.queue.signals(&receipts)).await {
             Ok(Ok(told)) => {
+                self.worker.hooks.queue_answered();
                 let mut held = self.lock();
                 told.into_iter()
                     .for_each(|told| held.get_mut(&told.receipt).into_iter().for_each(|held| held.hear(&told)));

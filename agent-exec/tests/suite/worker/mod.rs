@@ -2,6 +2,7 @@
 
 mod ends;
 mod hand_over;
+mod hooks;
 mod leases;
 mod signals;
 mod troubled;
