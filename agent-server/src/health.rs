@@ -23,6 +23,9 @@ use crate::{
     error::ApiError,
 };
 
+/// Media type of metrics.
+pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 /// Routes `/health` and `/ready` for process supervisors: without a key, and with any host name,
 /// since probes address a container directly. They reveal nothing about the agents.
 pub(crate) fn probes() -> Router<App> {
@@ -90,9 +93,8 @@ pub(crate) fn metrics(auth: Auth) -> Router<App> {
 
 async fn figures(app: App, caller: Caller, auth: Auth) -> Result<impl IntoResponse, ApiError> {
     caller.require(Scope::Metrics)?;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     let balances = app.balances(auth.allowances()).await;
-    Ok(([(header::CONTENT_TYPE, kind)], app.metrics().text(&balances)))
+    Ok(([(header::CONTENT_TYPE, OPENMETRICS)], app.metrics().text(&balances)))
 }
 
 /// Counts the requests of each route.

@@ -56,6 +56,7 @@ mod studio;
 mod trace;
 mod ui_stream;
 mod webhooks;
+mod worker_admin;
 
 #[cfg(feature = "oidc")]
 pub use self::auth::{Oidc, OidcBuilder};
@@ -71,6 +72,7 @@ pub use self::{
     studio::{OneTenant, Studio},
     ui_stream::UiStream,
     webhooks::{HookEvent, Webhook, Webhooks},
+    worker_admin::WorkerAdmin,
 };
 
 /// Returns the router of a [`Server`] with these agents and safe defaults: local requests only,

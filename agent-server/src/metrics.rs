@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
+use agent::{Result, RunEnd};
 use prometheus_client::{
     encoding::{
         EncodeLabelSet,
@@ -82,10 +83,21 @@ impl Metrics {
     }
 
     /// Counts a run that ended or was suspended.
-    pub(crate) fn ended(&self, agent: &str, status: &'static str, tokens: u64) {
+    fn ended(&self, agent: &str, status: &'static str, tokens: u64) {
         self.ended.get_or_create(&Ended { agent: agent.into(), status }).inc();
         self.tokens.get_or_create(&OfAgent { agent: agent.into() }).inc_by(tokens);
         self.runs.dec();
+    }
+
+    /// Counts a run that ended or was suspended, by its end; none if the process dropped it.
+    pub(crate) fn ended_with(&self, agent: &str, end: Option<&Result<RunEnd>>) {
+        let (status, tokens) = match end {
+            Some(Ok(RunEnd::Finished(finished))) => ("finished", finished.tree_usage.total()),
+            Some(Ok(end)) => (end.as_str(), 0),
+            Some(Err(_)) => ("failed", 0),
+            None => ("dropped", 0),
+        };
+        self.ended(agent, status, tokens);
     }
 
     /// Counts a response of a route.

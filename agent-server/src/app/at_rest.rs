@@ -6,7 +6,7 @@ use agent::{
     journal::{Entry, EntryBody, RunStatus},
 };
 
-use super::{FoundRun, brought::Over, view::RunStatus as JobStatus};
+use super::{FoundRun, brought::Over, drained::unmark, view::RunStatus as JobStatus};
 use crate::{clock::now, error::ApiError};
 
 impl FoundRun {
@@ -52,7 +52,7 @@ impl FoundRun {
         let body = EntryBody::RunEnded { status: RunStatus::Cancelled, usage, error: None, answer: None };
         writer.append(vec![Entry::new(self.id().into(), now(), body)]).await?;
         drop(writer);
-        self.app().unmark(self.store_name(), self.id()).await?;
+        unmark(&**self.app().journal(), self.store_name(), self.id()).await?;
         Ok(true)
     }
 }

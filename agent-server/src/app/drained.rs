@@ -35,6 +35,14 @@ pub(super) async fn mark(journal: &dyn Journal, session: &str, run: &str, is_dra
     note(journal, session, &key(run), is_drained.then(|| true.into())).await
 }
 
+/// Removes the mark of a resumed run: it may stop for another reason next time.
+pub(super) async fn unmark(journal: &dyn Journal, session: &str, run: &str) -> Result<()> {
+    if journal.index(session).await?.look(|index| is_drained(index, run)) {
+        mark(journal, session, run, false).await?;
+    }
+    Ok(())
+}
+
 impl App {
     /// Rejects new runs, and brings active ones to a safe point, from which another process resumes
     /// them.
@@ -55,14 +63,5 @@ impl App {
         });
         let _ = timeout(LONGEST, settled).await;
         drained
-    }
-
-    /// Removes the mark of a resumed run: it may stop for another reason next time.
-    pub(super) async fn unmark(&self, session: &str, run: &str) -> Result<()> {
-        let index = self.journal().index(session).await?;
-        if index.look(|index| is_drained(index, run)) {
-            mark(&**self.journal(), session, run, false).await?;
-        }
-        Ok(())
     }
 }

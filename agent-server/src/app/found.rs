@@ -73,6 +73,14 @@ impl App {
         Ok(FoundRun { app: self.clone(), id: id.into(), agent, store_name, live: None, is_new: false })
     }
 
+    /// Returns the run at this address.
+    pub(super) fn found(&self, at: &RunAddress) -> FoundRun {
+        match self.0.local.find_at(at) {
+            Some(live) => FoundRun::of_live(self.clone(), live),
+            None => FoundRun::elsewhere_of(self.clone(), at.clone()),
+        }
+    }
+
     /// Returns the checkpoint of an agent's newest run in a session, unless the run is finished.
     ///
     /// # Errors

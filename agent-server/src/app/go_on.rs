@@ -84,7 +84,6 @@ impl App {
         let live = entered.run.clone();
         let started = self.0.local.start(entered, Some(answers)).await;
         let started = started.map_err(|error| ApiError::of(&error).renamed(run.store_name(), &run.session()))?;
-        self.unmark(run.store_name(), run.id()).await?;
         Ok(match started {
             Dispatched::New => FoundRun::of_live(self.clone(), live),
             _ => run.clone(), // it waits for the answers that it has waited for

@@ -28,6 +28,7 @@ use super::{
     agents::Agents,
     brought::{PersistedRequest, StartOptions},
     dispatched::shape,
+    drained::unmark,
     live::{Begun, LiveRun, Phase},
     settled::{keep, settle},
 };
@@ -162,6 +163,11 @@ impl Local {
         let runs = self.runs();
         let active = runs.active.get(id).into_iter().flatten();
         active.chain(runs.recent.iter().rev()).find(is_it).cloned()
+    }
+
+    /// Returns the active or recent run at this address.
+    pub(super) fn find_at(&self, at: &RunAddress) -> Option<Arc<LiveRun>> {
+        self.find(&tenant_of(&at.session), Some(&at.session), &at.run)
     }
 
     /// Returns the active run of an agent in a session.
@@ -312,8 +318,10 @@ impl Drop for Entered {
 #[async_trait]
 impl Dispatch for Local {
     async fn dispatch(&self, job: Job) -> Result<Dispatched> {
-        let caller = Caller::new(job.tenant.as_str(), "dispatch");
-        match self.enter(Asked::new(&caller, job)) {
+        let caller = on_behalf_of(&job.at, job.user.as_deref());
+        let index = self.journal().index(&job.at.session).await?;
+        let before = index.look(|index| PersistedRequest::of_run(index, &job.at.run));
+        match self.enter(Asked::new(&caller, job).before(before)) {
             Ok(entered) => self.start(entered, None).await,
             Err(_) => Ok(Dispatched::Known), // this caller has no limit
         }
@@ -321,28 +329,25 @@ impl Dispatch for Local {
 
     async fn answer(&self, run: &RunAddress, answers: BTreeMap<String, Answer>) -> Result<()> {
         let index = self.journal().index(&run.session).await?;
-        let (began, before) = index.look(|index| {
+        let (began, user, before) = index.look(|index| {
             let began = index.run(&run.run).map(|(_, record)| record.seq);
-            (began, PersistedRequest::of_run(index, &run.run))
+            let user = index.unfinished(&run.agent).and_then(|open| open.ids.user);
+            (began, user, PersistedRequest::of_run(index, &run.run))
         });
         let job = resuming(run, &before.as_ref().map(|before| before.brought.clone()).unwrap_or_default())?;
-        let caller = Caller::new(tenant_of(&run.session), "dispatch");
-        let asked = Asked { began, ..Asked::new(&caller, job).before(before) };
-        match self.enter(asked) {
+        let caller = on_behalf_of(run, user.as_deref());
+        match self.enter(Asked { began, ..Asked::new(&caller, job).before(before) }) {
             Ok(entered) => self.start(entered, Some(answers)).await.map(drop),
             Err(_) => Err(Error::new(ErrorKind::Stale, format!("run '{}' is not waiting", run.run))),
         }
     }
 
     async fn signal(&self, run: &RunAddress, signal: Signal) -> Result<bool> {
-        match self.find(&tenant_of(&run.session), Some(&run.session), &run.run) {
-            Some(live) => live.signal(signal),
-            None => Ok(false),
-        }
+        self.find_at(run).map_or(Ok(false), |live| live.signal(signal))
     }
 
     async fn standing(&self, run: &RunAddress) -> Result<Option<JobStatus>> {
-        let active = self.find(&tenant_of(&run.session), Some(&run.session), &run.run).filter(|run| !run.is_over());
+        let active = self.find_at(run).filter(|run| !run.is_over());
         Ok(active.map(|run| match run.begun() {
             Some(_) => JobStatus::Running { worker: "server".to_owned() },
             None => JobStatus::Queued,
@@ -418,7 +423,14 @@ impl WorkerHooks for Local {
     async fn run_begun(&self, job: &Job, first: &Event) {
         let Some(run) = self.at(&job.at) else { return };
         let session = first.ids.session.clone();
-        if let Err(error) = keep(self, &run, &session).await {
+        let kept = async {
+            keep(self, &run, &session).await?;
+            match run.began {
+                Some(_) => unmark(self.journal(), &session, run.id()).await,
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = kept.await {
             tracing::error!(run = run.id(), %error, "the options of a request could not be persisted");
         }
         run.begin(Begun { session, seq: run.began.unwrap_or(first.position.seq) });
@@ -428,12 +440,7 @@ impl WorkerHooks for Local {
         let Some(run) = self.at(&job.at) else { return };
         settle(self, &run, &end).await;
         if run.handle().is_some() {
-            let (status, tokens) = match &*end {
-                Ok(RunEnd::Finished(finished)) => ("finished", finished.tree_usage.total()),
-                Ok(end) => (end.as_str(), 0),
-                Err(_) => ("failed", 0),
-            };
-            self.0.parts.metrics.ended(run.agent(), status, tokens);
+            self.0.parts.metrics.ended_with(run.agent(), Some(&end));
         }
         run.end_with(end);
     }
@@ -450,6 +457,12 @@ pub(super) fn resuming(run: &RunAddress, options: &StartOptions) -> Result<Job> 
 
 fn tenant_of(session: &str) -> String {
     SessionId::parse(session).map_or_else(String::new, |id| id.user().to_owned())
+}
+
+/// Derives the caller of a run from its tenant and user. It has no limits.
+fn on_behalf_of(at: &RunAddress, user: Option<&str>) -> Caller {
+    let subject = user.and_then(SessionId::parse).map_or_else(|| "recovery".to_owned(), |id| id.session().to_owned());
+    Caller::new(tenant_of(&at.session), subject)
 }
 
 /// Copies an error. Its sources stay with the original.

@@ -1,13 +1,14 @@
 //! Recovery of runs after the death of a process.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
 
 use agent::{
-    SessionId,
+    ErrorKind, SessionId,
+    dispatch::{Job, RunAddress},
     journal::{RunQuery, RunStatus as Status, SessionQuery},
 };
 use tokio::{
@@ -15,7 +16,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{App, FoundRun, brought::PersistedRequest, drained::is_drained};
+use super::{App, brought::PersistedRequest, drained::is_drained};
 use crate::{caller::Caller, clock::now, error::ApiError};
 
 /// Numbers of entries of the sessions without stopped runs.
@@ -36,14 +37,6 @@ const LATER: Duration = Duration::from_secs(60);
 const WHOLE: Duration = Duration::from_secs(30 * 60);
 /// Time since the last activity of the sessions that every search looks at.
 const RECENT: Duration = Duration::from_secs(15 * 60);
-
-/// Run that no process drives, according to the journal.
-enum Stopped {
-    /// The run stopped without an end in the journal, or was stopped by a draining process.
-    Begun(Caller, FoundRun),
-    /// The run is queued.
-    Queued(Caller, PersistedRequest),
-}
 
 impl App {
     /// Resumes stopped runs and delivers outstanding webhooks, periodically, until the server
@@ -148,12 +141,12 @@ impl App {
         if self.tell_left(&Caller::new(id.user(), "recovery"), &id).await.unwrap_or(true) {
             is_quiet = false;
         }
-        for stopped in stopped {
+        for (at, queued) in stopped {
             if self.is_draining() {
                 return Ok(false);
             }
             is_quiet = false;
-            if !self.recover_one(stopped, permits).await {
+            if !self.recover_one(&at, queued, permits).await {
                 return Ok(true); // queued runs of this session wait for this one
             }
         }
@@ -163,37 +156,39 @@ impl App {
         Ok(false)
     }
 
-    /// Resumes a run. Returns `false` if another process may still drive it.
-    async fn recover_one(&self, stopped: Stopped, permits: &Arc<Semaphore>) -> bool {
+    /// Resumes a run, or starts a queued one. Returns `false` if another process may still drive it.
+    async fn recover_one(&self, at: &RunAddress, queued: Option<Job>, permits: &Arc<Semaphore>) -> bool {
         let Ok(permit) = permits.clone().acquire_owned().await else { return true };
         sleep(PACE).await;
-        let run = stopped.id().to_owned();
-        let run = &*run;
-        let recovered = match stopped {
-            Stopped::Begun(caller, run) => self.go_on(&caller, &run, Vec::new(), |request| request).await.map(Some),
-            Stopped::Queued(caller, kept) => self.start_again(&caller, kept).await,
+        let (run, is_begun) = (&at.run, queued.is_none());
+        let recovered = match queued {
+            Some(job) => self.dispatch().dispatch(job).await.map(drop),
+            None => self.dispatch().answer(at, BTreeMap::new()).await,
         };
         match recovered {
-            Ok(None) => true,
-            Ok(Some(run)) => {
-                tracing::info!(run = run.id(), agent = run.agent(), "a stopped run was resumed");
+            Ok(()) => {
+                tracing::info!(%run, agent = &*at.agent, "a stopped run was resumed");
+                let found = self.found(at);
+                if is_begun {
+                    self.tell_when_at_rest(&found);
+                }
                 tokio::spawn(async move {
-                    run.ended_here().await;
+                    found.ended_here().await;
                     drop(permit);
                 });
                 true
             }
-            Err(error) if error.code() == "busy" => false,
+            Err(error) if error.kind() == ErrorKind::Busy => false,
             Err(error) => {
-                tracing::warn!(run, %error, "a stopped run could not be resumed");
+                tracing::warn!(%run, %error, "a stopped run could not be resumed");
                 true
             }
         }
     }
 
     /// Returns the runs of a session that are neither active here nor suspended: their process died
-    /// or drained.
-    async fn stopped(&self, id: &SessionId) -> Result<Vec<Stopped>, ApiError> {
+    /// or drained. Those that have not begun come with their jobs.
+    async fn stopped(&self, id: &SessionId) -> Result<Vec<(RunAddress, Option<Job>)>, ApiError> {
         if self.remote().is_some() {
             return Ok(Vec::new()); // the backend resumes them
         }
@@ -210,33 +205,14 @@ impl App {
                     Some(_) => false,
                 });
             if goes_on && !is_here(&ids.run_id) {
-                let caller = on_behalf_of(id, ids.user.as_deref());
-                let run = self.run(&caller, &ids.run_id, Some(id.session())).await?;
-                stopped.push(Stopped::Begun(caller, run));
+                stopped.push((RunAddress::new(agent.as_str(), name.as_str(), ids.run_id), None));
             }
         }
-        let waiting = index.look(PersistedRequest::waiting).into_iter();
-        stopped.extend(waiting.filter(|(run, kept)| !is_here(run) && self.0.agents.find(&kept.agent).is_some()).map(
-            |(_, kept)| {
-                let user = kept.queued.as_ref().and_then(|job| job.user.as_deref());
-                Stopped::Queued(on_behalf_of(id, user), kept)
-            },
-        ));
+        for (run, kept) in index.look(PersistedRequest::waiting) {
+            if let Some(job) = kept.job()?.filter(|job| !is_here(&run) && self.0.agents.find(&job.at.agent).is_some()) {
+                stopped.push((job.at.clone(), Some(job)));
+            }
+        }
         Ok(stopped)
     }
-}
-
-impl Stopped {
-    fn id(&self) -> &str {
-        match self {
-            Self::Begun(_, run) => run.id(),
-            Self::Queued(_, kept) => kept.queued.as_ref().map_or("", |job| &job.at.run),
-        }
-    }
-}
-
-/// Derives the caller of a run from the recorded tenant and user.
-fn on_behalf_of(session: &SessionId, user: Option<&str>) -> Caller {
-    let subject = user.and_then(SessionId::parse).map_or_else(|| "recovery".to_owned(), |id| id.session().to_owned());
-    Caller::new(session.user(), subject)
 }

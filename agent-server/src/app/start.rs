@@ -10,10 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::{
     App, FoundRun,
-    brought::PersistedRequest,
     dispatched::{DIGEST, Sent},
     live::LiveRun,
-    local::Asked,
     names::{Key, Named},
 };
 use crate::{
@@ -212,27 +210,6 @@ impl App {
         request.traceparent = request.traceparent.or_else(trace::current);
         let user = SessionId::new(caller.tenant(), caller.subject()).to_string();
         self.allow_spending(caller, request.on_behalf_of(user))
-    }
-
-    /// Starts a run that was queued in a process that died.
-    ///
-    /// # Errors
-    /// The errors of [`start`](Self::start).
-    pub(super) async fn start_again(
-        &self,
-        caller: &Caller,
-        kept: PersistedRequest,
-    ) -> Result<Option<FoundRun>, ApiError> {
-        let Some(job) = kept.job()? else { return Ok(None) };
-        let asked = Asked::new(caller, job).before(Some(kept));
-        Ok(match self.0.local.enter(asked) {
-            Ok(entered) => {
-                let run = entered.run.clone();
-                self.0.local.start(entered, None).await?;
-                Some(FoundRun::of_live(self.clone(), run))
-            }
-            Err(_) => None, // it is active
-        })
     }
 
     /// Checks that new runs are accepted.

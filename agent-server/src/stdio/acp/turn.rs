@@ -1,6 +1,6 @@
 //! A turn: from the user's prompt to the stop reason.
 
-use agent::{ErrorKind, ExitReason, Message, Question, RunRequest, WhenWaiting, event::Position};
+use agent::{ErrorKind, ExitReason, Message, Question, RunRequest, WhenWaiting, dispatch::Signal, event::Position};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +74,7 @@ impl Editor {
                 },
                 () = end.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
-                    run.cancel();
+                    run.tell_run(Signal::Cancel).await?;
                 }
             }
         }

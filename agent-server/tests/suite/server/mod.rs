@@ -22,4 +22,5 @@ mod stops;
 pub(crate) mod support;
 mod tenants;
 pub(crate) mod webhooks;
+mod worker_admin;
 mod workers;
