@@ -82,6 +82,10 @@ pub(crate) enum Command {
     Idle {},
     /// Ends the run.
     End { reason: TeamEndReason },
+    /// Begins a part of the team's pattern: a turn of a member that is created if it does not exist.
+    BeginPart { member: Arc<str>, role: Arc<str>, run: Arc<str>, text: String },
+    /// Ends the run of the team's pattern with its result.
+    Complete { reason: TeamEndReason, text: String },
 }
 
 impl Command {
@@ -96,6 +100,8 @@ impl Command {
                 | Self::Tick {}
                 | Self::Idle {}
                 | Self::End { .. }
+                | Self::BeginPart { .. }
+                | Self::Complete { .. }
         )
     }
 }

@@ -25,6 +25,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TeamEvent {
+    /// Sequence number of a change in the team's session; `None` for an event of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     /// Id of the member; `None` for an event of the team itself or of the user.
     pub member: Option<Arc<str>>,
     /// Content of the event.
@@ -127,7 +130,7 @@ impl TeamChange {
                 let message = TeamMessage { number: *number, from, to: to.clone(), broadcast, parts, time: entry.time };
                 Self::Sent { message }
             }
-            (Command::BeginTurn { member }, Reply::Turn(turn)) => {
+            (Command::BeginTurn { member } | Command::BeginPart { member, .. }, Reply::Turn(turn)) => {
                 let messages = turn.messages.iter().map(|message| message.number).collect();
                 Self::TurnBegan { member: member.clone(), run: turn.run.clone(), messages }
             }
@@ -144,7 +147,7 @@ impl TeamChange {
     }
 
     /// The member that the change belongs to.
-    fn member(&self) -> Option<Arc<str>> {
+    pub(crate) fn member(&self) -> Option<Arc<str>> {
         match self {
             Self::Spawned { .. } | Self::Removed { .. } => Some(LEADER.into()),
             Self::Task { by, .. } => by.member().cloned(),
@@ -160,7 +163,7 @@ impl TeamChange {
 
 /// Item for a watcher: a change, or the events of a turn that began.
 enum News {
-    Change(TeamChange),
+    Change(u64, TeamChange),
     Turn(Arc<str>, EventStream),
 }
 
@@ -183,8 +186,8 @@ impl Watchers {
         !self.lock().readers.is_empty()
     }
 
-    pub(crate) fn publish(&self, change: &TeamChange) {
-        self.lock().readers.retain(|reader| reader.send(News::Change(change.clone())).is_ok());
+    pub(crate) fn publish(&self, seq: u64, change: &TeamChange) {
+        self.lock().readers.retain(|reader| reader.send(News::Change(seq, change.clone())).is_ok());
     }
 
     /// Announces a turn, whose events `open` returns.
@@ -225,7 +228,8 @@ impl Watchers {
 type MemberEvents = Pin<Box<dyn Stream<Item = TeamEvent> + Send>>;
 
 fn of_member(member: Arc<str>, events: EventStream) -> MemberEvents {
-    let wrap = move |event| TeamEvent { member: Some(member.clone()), kind: TeamEventKind::Run(Box::new(event)) };
+    let wrap =
+        move |event| TeamEvent { seq: None, member: Some(member.clone()), kind: TeamEventKind::Run(Box::new(event)) };
     Box::pin(events.map(wrap))
 }
 
@@ -244,8 +248,9 @@ impl Stream for TeamEvents {
         let this = &mut *self;
         let is_closed = loop {
             match this.news.poll_recv(cx) {
-                Poll::Ready(Some(News::Change(change))) => {
-                    let event = TeamEvent { member: change.member(), kind: TeamEventKind::Change(change) };
+                Poll::Ready(Some(News::Change(seq, change))) => {
+                    let event =
+                        TeamEvent { seq: Some(seq), member: change.member(), kind: TeamEventKind::Change(change) };
                     this.ready.push_back(event);
                 }
                 Poll::Ready(Some(News::Turn(member, events))) => this.turns.push(of_member(member, events)),

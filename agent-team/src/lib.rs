@@ -15,6 +15,7 @@ mod command;
 mod driver;
 mod end;
 mod event;
+mod history;
 mod log;
 mod mail;
 mod member;
@@ -33,6 +34,7 @@ pub use self::{
     board::{Board, Claim, Task, TaskStatus},
     end::{MemberInfo, TeamEnd, TeamEndReason, TeamQuestion},
     event::{TeamChange, TeamEvent, TeamEventKind, TeamEvents},
+    history::{TeamDifference, TeamHistory, TeamRecord},
     mail::{Actor, TeamMessage},
     member::{LEADER, Member, MemberStatus, Turn, TurnEnd},
     refusal::{RefusalKind, Refused},

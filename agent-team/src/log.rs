@@ -18,13 +18,14 @@ use tokio::sync::watch;
 use crate::{
     command::{Command, Outcome, TeamEntry},
     event::{TeamChange, Watchers},
+    history::TeamHistory,
     mail::Actor,
     state::TeamState,
 };
 
 /// Name under which commands are recorded as decisions of the team's run.
 const NAME: &str = "team";
-const PAGE: usize = 500;
+pub(crate) const PAGE: usize = 500;
 
 /// Author of a command, with its idempotency key and the turn in which it acts.
 #[derive(Clone, Debug)]
@@ -205,19 +206,20 @@ impl TeamLog {
         let applied = self.seq();
         for (seq, entry) in page.into_iter().filter(|(seq, _)| *seq > applied) {
             if let Some(entry) = entry {
-                self.apply_entry(&mut folded, &entry);
+                self.apply_entry(&mut folded, seq, &entry);
             }
             self.seq.send_replace(seq);
         }
     }
 
-    fn apply_entry(&self, folded: &mut Folded, entry: &TeamEntry) {
+    fn apply_entry(&self, folded: &mut Folded, seq: u64, entry: &TeamEntry) {
         let was_open = folded.state.is_open();
+        let is_repeated = folded.state.is_repeated(entry);
         let outcome = folded.state.apply(entry);
-        if self.watchers.has_any() {
-            TeamChange::of(entry, &outcome).into_iter().for_each(|change| self.watchers.publish(&change));
+        if self.watchers.has_any() && !is_repeated {
+            TeamChange::of(entry, &outcome).into_iter().for_each(|change| self.watchers.publish(seq, &change));
             if let Some(reason) = folded.state.reason().filter(|_| was_open) {
-                self.watchers.publish(&TeamChange::Ended { reason: reason.clone() });
+                self.watchers.publish(seq, &TeamChange::Ended { reason: reason.clone() });
             }
         }
         if entry.origin.0 == self.origin
@@ -233,7 +235,7 @@ impl TeamLog {
 }
 
 /// Returns the command of an entry; `None` for other entries of the session.
-fn parse(entry: &Entry) -> Result<Option<TeamEntry>> {
+pub(crate) fn parse(entry: &Entry) -> Result<Option<TeamEntry>> {
     let EntryBody::Decided { name, value, .. } = &entry.body else { return Ok(None) };
     if name != NAME {
         return Ok(None);
@@ -244,17 +246,5 @@ fn parse(entry: &Entry) -> Result<Option<TeamEntry>> {
 
 /// Folds the journal of a team session without opening it for appending.
 pub(crate) async fn read_state(journal: &dyn Journal, session: &str) -> Result<TeamState> {
-    let (mut state, mut after) = (TeamState::default(), 0);
-    loop {
-        let page = journal.read(session, after, PAGE).await?;
-        for entry in &page {
-            if let Some(entry) = parse(entry)? {
-                let _ = state.apply(&entry); // a refused command changes nothing
-            }
-        }
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = last.seq,
-            _ => return Ok(state),
-        }
-    }
+    Ok(TeamHistory::read(journal, session).await?.state)
 }

@@ -68,6 +68,11 @@ impl Turn {
         self.messages.iter().map(|message| message.for_model(is_leader)).collect()
     }
 
+    /// The input of the run of a pattern's part: its text, unchanged.
+    pub(crate) fn plain_input(&self) -> Vec<Message> {
+        self.messages.iter().map(|message| Message::user(message.text())).collect()
+    }
+
     /// The questions that were not answered since the run was suspended.
     pub(crate) fn open_questions(&self) -> impl Iterator<Item = &Question> {
         self.questions.iter().filter(|question| !self.answers.contains_key(&question.id))

@@ -7,14 +7,14 @@ use std::{
 };
 
 use agent_core::{Budget, Caps, Error, Journal, Result, run::Clock, run::new_id};
-use agent_exec::Agent;
+use agent_exec::{Agent, Drain};
 
-use crate::{event::Watchers, log::TeamLog, member::LEADER, settings::Settings};
+use crate::{event::Watchers, log::TeamLog, member::LEADER, pattern::Pattern, settings::Settings};
 
 /// Agents, settings and store of a [`Team`](crate::Team).
 pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
-    pub(crate) leader: Agent,
+    pub(crate) plan: Plan,
     pub(crate) roles: BTreeMap<String, Agent>,
     pub(crate) settings: Settings,
     pub(crate) store: Arc<dyn Journal>,
@@ -24,15 +24,26 @@ pub(crate) struct Parts {
     pub(crate) caps: Option<Caps>,
     /// Maximum number of turns at the same time.
     pub(crate) concurrency: Option<usize>,
+    pub(crate) drain: Option<Drain>,
     /// Logs of the runs in this process, by session.
     pub(crate) running: Mutex<HashMap<Arc<str>, Weak<TeamLog>>>,
+}
+
+/// Course of a team's work.
+pub(crate) enum Plan {
+    /// A leader plans.
+    Leader(Agent),
+    /// A pattern.
+    Pattern(Pattern),
 }
 
 impl Parts {
     /// Returns the agent of a role.
     pub(crate) fn agent(&self, role: &str) -> Result<&Agent> {
-        if role == LEADER {
-            return Ok(&self.leader);
+        if let Plan::Leader(leader) = &self.plan
+            && role == LEADER
+        {
+            return Ok(leader);
         }
         let unknown = || {
             let known: Vec<_> = self.roles.keys().map(String::as_str).collect();
@@ -46,7 +57,7 @@ impl Parts {
 
     /// Opens the log of a session for its driver: there is one at a time.
     pub(crate) async fn open_driver(self: &Arc<Self>, session: &Arc<str>, watchers: Watchers) -> Result<Arc<TeamLog>> {
-        let log = self.open_as(session, &self.name.clone(), watchers).await?;
+        let log = self.open_as(session, &self.identity(), watchers).await?;
         let log = Arc::new(log);
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.retain(|_, log| log.strong_count() > 0);
@@ -60,14 +71,20 @@ impl Parts {
         match running {
             Some(log) => Ok(log),
             None => {
-                let writer = format!("{}/{}", self.name, new_id());
+                let writer = format!("{}/{}", self.identity(), new_id());
                 Ok(Arc::new(self.open_as(session, &writer, Watchers::default()).await?))
             }
         }
     }
 
+    /// Name of the team in its session's journal. No agent has it, so that an agent of the team's name can
+    /// be served beside the team.
+    fn identity(&self) -> Arc<str> {
+        format!("team:{}", self.name).into()
+    }
+
     async fn open_as(&self, session: &Arc<str>, writer: &str, watchers: Watchers) -> Result<TeamLog> {
-        let (store, team, clock) = (self.store.clone(), self.name.clone(), self.clock.clone());
+        let (store, team, clock) = (self.store.clone(), self.identity(), self.clock.clone());
         TeamLog::open(store, session.clone(), team, writer, clock, watchers).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agent_core::{Answer, Part};
+use agent_core::{Answer, Budget, Caps, Part};
 
 /// Input of a team run.
 ///
@@ -23,9 +23,14 @@ pub struct TeamRequest {
     pub run_id: Option<Arc<str>>,
     /// Answers to questions of members: the member, the id of the question, and the answer.
     pub answers: Vec<(Arc<str>, String, Answer)>,
+    /// Caps of a new run, beside those of the team. They hold for all members together, over restarts.
+    pub caps: Option<Caps>,
+    /// Budget from which the members' runs also reserve, in this process: that of a caller.
+    pub budget: Option<Budget>,
     /// User on whose behalf the members run.
     pub user: Option<Arc<str>>,
-    /// W3C trace context of the caller: the parent of the spans of all members' runs.
+    /// W3C trace context of the caller: the parent of the spans of all members' runs. Default: one that is
+    /// derived from the id of the team's run, so that they belong to one trace.
     pub traceparent: Option<Arc<str>>,
     /// True if the members' providers are asked to stream. Default: the agents' setting.
     pub stream: Option<bool>,
@@ -75,6 +80,20 @@ impl TeamRequest {
         answer: impl Into<Answer>,
     ) -> Self {
         self.answers.push((member.into(), question.into(), answer.into()));
+        self
+    }
+
+    /// Sets caps of a new run, beside those of the team: on all members together, over restarts.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = Some(caps);
+        self
+    }
+
+    /// Sets a budget from which the members' runs also reserve, beside that of the team.
+    #[must_use]
+    pub fn budget(mut self, budget: &Budget) -> Self {
+        self.budget = Some(budget.clone());
         self
     }
 

@@ -9,6 +9,7 @@ use crate::{
     board::Board,
     command::{Command, Reply},
     end::{MemberInfo, TeamEndReason, TeamQuestion},
+    history::TeamHistory,
     log::{Author, read_state},
     mail::Actor,
     parts::{Parts, member_session},
@@ -64,6 +65,14 @@ impl TeamSession {
     /// The errors of the store.
     pub async fn state(&self) -> Result<TeamState> {
         read_state(&*self.parts.store, &self.name).await
+    }
+
+    /// Returns the state and all changes of the team, which observers of the past read.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub async fn history(&self) -> Result<TeamHistory> {
+        TeamHistory::read(&*self.parts.store, &self.name).await
     }
 
     /// Returns the task board.

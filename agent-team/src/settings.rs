@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agent_core::Caps;
 use serde::{Deserialize, Serialize};
 
 /// Limits and roles of a team run. They are recorded when the run starts, so that every process that
@@ -24,6 +25,12 @@ pub(crate) struct Settings {
     pub(crate) stall_after: Option<u64>,
     /// Folder of the deliverables.
     pub(crate) deliverables: String,
+    /// Caps of the request that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) caps: Option<Caps>,
+    /// Name of the pattern that the team runs; `None` if a leader plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pattern: Option<String>,
 }
 
 impl Default for Settings {
@@ -37,6 +44,8 @@ impl Default for Settings {
             task_lease: None,
             stall_after: None,
             deliverables: "tasks".to_owned(),
+            caps: None,
+            pattern: None,
         }
     }
 }

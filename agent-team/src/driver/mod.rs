@@ -1,6 +1,7 @@
 //! Drives a run of a team: starts the turns of its members, and ends it.
 
 mod begin;
+mod pattern;
 mod turn;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
@@ -9,8 +10,11 @@ use agent_core::{BoxFuture, Budget, ExitReason, Result, Usage, budget::Amounts, 
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::begin::drive;
-use self::turn::{TurnOptions, TurnOutcome};
+use self::turn::is_of_team;
+pub(crate) use self::{
+    begin::drive,
+    turn::{TurnOptions, TurnOutcome, answer_text, run as run_turn},
+};
 use crate::{
     command::{Command, Outcome, Reply},
     end::{TeamEnd, TeamEndReason},
@@ -193,7 +197,7 @@ impl Driver {
         let command = match outcome {
             TurnOutcome::Ended(end, usage) => {
                 let budget = matches!(end, TurnEnd::Finished { reason: ExitReason::Budget, .. });
-                let has_budget = self.parts.budget.is_some() || self.parts.caps.is_some();
+                let has_budget = self.options.budget.is_some();
                 self.record(Command::EndTurn { member, run, end, usage }).await?;
                 if !(budget && has_budget && is_open) {
                     return Ok(());
@@ -295,10 +299,13 @@ fn status(reason: &TeamEndReason) -> RunStatus {
 
 /// The budget of a run: the team's budget, and an account with the caps of the run and what it has used.
 fn budget(parts: &Parts, state: &TeamState) -> Option<Budget> {
-    let Some(caps) = parts.caps else { return parts.budget.clone() };
+    let caps: Vec<_> = parts.caps.into_iter().chain(state.caps()).collect();
+    if caps.is_empty() {
+        return parts.budget.clone();
+    }
     let used = state.usage();
     let used = Amounts::none().tokens(used.total()).cost(used.cost).model_calls(used.calls);
-    let run = Budget::new(caps);
+    let run = caps.into_iter().fold(Budget::default(), |run, caps| run.child(caps));
     run.count_again(used);
     Some(parts.budget.as_ref().map_or_else(|| run.clone(), |shared| shared.and(&run)))
 }

@@ -14,21 +14,21 @@ use crate::{
     log::TeamLog,
     member::{LEADER, Turn, TurnEnd},
     parts::member_session,
-    tools::Seat,
+    tools::{FINISH, Seat},
 };
 
 /// Options of the requests of all turns.
 #[derive(Clone)]
-pub(super) struct TurnOptions {
-    pub(super) budget: Option<Budget>,
-    pub(super) user: Option<Arc<str>>,
-    pub(super) traceparent: Option<Arc<str>>,
-    pub(super) stream: Option<bool>,
-    pub(super) allow_changed: bool,
+pub(crate) struct TurnOptions {
+    pub(crate) budget: Option<Budget>,
+    pub(crate) user: Option<Arc<str>>,
+    pub(crate) traceparent: Option<Arc<str>>,
+    pub(crate) stream: Option<bool>,
+    pub(crate) allow_changed: bool,
 }
 
 /// Outcome of a turn.
-pub(super) enum TurnOutcome {
+pub(crate) enum TurnOutcome {
     Ended(TurnEnd, Usage),
     /// The run waits for answers. `used` are the questions whose answers it received.
     Asked {
@@ -53,7 +53,7 @@ struct Found {
 ///
 /// # Errors
 /// The errors of the stores and of the configuration. All other errors of the run are outcomes.
-pub(super) async fn run(
+pub(crate) async fn run(
     agent: Agent,
     log: Arc<TeamLog>,
     member: Arc<str>,
@@ -66,7 +66,8 @@ pub(super) async fn run(
     if let Some(record) = &found.record {
         match &record.status {
             Some(RunStatus::Finished(reason)) => {
-                let end = TurnEnd::Finished { reason: reason.clone(), text: last_text(&found.history) };
+                let text = answer_text(reason, &found.history);
+                let end = TurnEnd::Finished { reason: reason.clone(), text };
                 return Ok(TurnOutcome::Ended(end, record.usage));
             }
             Some(RunStatus::Failed) => {
@@ -77,7 +78,13 @@ pub(super) async fn run(
         }
     }
     let (request, used) = match found.record {
-        None => (RunRequest::new(turn.input(*member == *LEADER)).session(session).run_id(turn.run.clone()), Vec::new()),
+        None => {
+            let input = match log.look(|state| state.pattern().is_some()) {
+                true => turn.plain_input(),
+                false => turn.input(*member == *LEADER),
+            };
+            (RunRequest::new(input).session(session).run_id(turn.run.clone()), Vec::new())
+        }
         Some(_) => {
             let answers = answers(&turn, found.checkpoint.as_ref());
             let used = answers.keys().cloned().collect();
@@ -138,7 +145,8 @@ fn with_options(mut request: RunRequest, options: TurnOptions) -> RunRequest {
 fn outcome(end: Result<RunEnd>, turn: &Turn, used: Vec<String>) -> Result<TurnOutcome> {
     Ok(match end {
         Ok(RunEnd::Finished(finished)) => {
-            let end = TurnEnd::Finished { reason: finished.reason, text: last_text(&finished.history) };
+            let text = answer_text(&finished.reason, &finished.history);
+            let end = TurnEnd::Finished { reason: finished.reason, text };
             TurnOutcome::Ended(end, finished.tree_usage)
         }
         Ok(RunEnd::Interrupted(checkpoint)) => TurnOutcome::Asked { questions: checkpoint.questions, used },
@@ -156,12 +164,25 @@ fn outcome(end: Result<RunEnd>, turn: &Turn, used: Vec<String>) -> Result<TurnOu
 }
 
 /// True for an error that is no failure of the member: the team's run fails, and can be resumed.
-fn is_of_team(kind: ErrorKind) -> bool {
+pub(super) fn is_of_team(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Store | ErrorKind::Busy | ErrorKind::Config | ErrorKind::Stale | ErrorKind::Cancelled)
 }
 
 fn usage(e: &Error) -> Usage {
     e.checkpoint().map(|checkpoint| checkpoint.usage).unwrap_or_default()
+}
+
+/// Text of the answer of a run that ended for `reason`: the last text of the model, or else the result of the
+/// tool that ended the run.
+pub(crate) fn answer_text(reason: &ExitReason, history: &History) -> String {
+    let text = last_text(history);
+    match reason {
+        ExitReason::Tool(name) if text.is_empty() && *name != *FINISH => {
+            let of_tool = |message: &&Message| matches!(message, Message::Tool(result) if result.name() == &**name);
+            history.iter().rev().find(of_tool).map(Message::text).unwrap_or_default()
+        }
+        _ => text,
+    }
 }
 
 /// The last text of the model since the last user message.

@@ -20,7 +20,7 @@ async fn all(scope: &Scope, parts: Vec<(Agent, String, String)>, most: usize) ->
 /// Agents that all receive the input, at the same time. A function merges their texts.
 #[derive(Clone)]
 pub struct Parallel {
-    agents: Vec<Agent>,
+    pub(super) agents: Vec<Agent>,
     merge: Merge,
 }
 
@@ -77,8 +77,8 @@ fn joined(parts: &[PartEnd]) -> String {
 #[derive(Clone)]
 pub struct MapReduce {
     split: Split,
-    mapper: Agent,
-    reducer: Agent,
+    pub(super) mapper: Agent,
+    pub(super) reducer: Agent,
     concurrency: usize,
 }
 

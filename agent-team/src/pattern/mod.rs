@@ -28,42 +28,67 @@
 //! # Ok::<(), agent_core::Error>(()) }).unwrap();
 //! ```
 
+mod any;
 mod chat;
 mod fan_out;
+mod magentic;
 mod part;
 mod rounds;
 mod sequence;
+mod supervisor;
+mod swarm;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use agent_core::{Error, Result, Usage};
+use agent_exec::Agent;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::part::PartLog;
 pub use self::{
+    any::Pattern,
     chat::{GroupChat, Said},
     fan_out::{MapReduce, Parallel},
+    magentic::{Magentic, MagenticBuilder},
     rounds::{Debate, Optimiser},
     sequence::{Router, Sequence},
+    supervisor::Supervisor,
+    swarm::Swarm,
 };
 
 /// The place of a pattern's runs: a session, and the id of one use of the pattern in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Scope {
     session: Arc<str>,
     run: Arc<str>,
+    /// The team that runs the pattern, if one does.
+    team: Option<Arc<PartLog>>,
 }
 
 impl Scope {
     /// Creates a scope. A pattern that runs again with the same session and run id continues where it
     /// stopped.
     pub fn new(session: impl Into<Arc<str>>, run: impl Into<Arc<str>>) -> Self {
-        Self { session: session.into(), run: run.into() }
+        Self { session: session.into(), run: run.into(), team: None }
+    }
+
+    /// Makes the parts turns of members of a team.
+    pub(crate) fn of_team(mut self, team: PartLog) -> Self {
+        self.team = Some(Arc::new(team));
+        self
     }
 
     /// Creates the scope of a pattern within this one, for patterns as parts of others.
     #[must_use]
     pub fn below(&self, name: &str) -> Self {
-        Self { session: format!("{}:{name}", self.session).into(), run: format!("{}-{name}", self.run).into() }
+        let (session, run) = (format!("{}:{name}", self.session), format!("{}-{name}", self.run));
+        Self { session: session.into(), run: run.into(), team: self.team.clone() }
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("session", &self.session).field("run", &self.run).finish_non_exhaustive()
     }
 }
 
@@ -88,6 +113,8 @@ pub enum PatternReason {
     Done,
     /// The limit on rounds was reached first.
     Rounds,
+    /// The work made no progress, and planning again did not help.
+    Stalled,
 }
 
 /// End of a pattern.
@@ -110,6 +137,28 @@ impl PatternEnd {
         parts.iter().for_each(|part| usage += part.usage);
         Self { text: text.into(), reason: PatternReason::Done, parts, usage }
     }
+}
+
+/// An agent with a description for the model that chooses it.
+#[derive(Clone, Debug)]
+struct Described {
+    agent: Agent,
+    description: String,
+}
+
+impl Described {
+    fn new(agent: Agent, description: impl Into<String>) -> Self {
+        Self { agent, description: description.into() }
+    }
+}
+
+/// A list of agents for a prompt, one a line.
+fn described(agents: &[Described]) -> String {
+    let line = |agent: &Described| match agent.description.is_empty() {
+        true => format!("\n- {}", agent.agent.name()),
+        false => format!("\n- {}: {}", agent.agent.name(), agent.description),
+    };
+    agents.iter().map(line).collect()
 }
 
 /// Refuses a limit of zero: the pattern would never do anything.

@@ -8,8 +8,8 @@ use super::{PatternEnd, PatternReason, Scope, at_least_one, part};
 /// Agents that argue in rounds, each with the arguments so far, and a judge that decides at the end.
 #[derive(Clone, Debug)]
 pub struct Debate {
-    debaters: Vec<Agent>,
-    judge: Agent,
+    pub(super) debaters: Vec<Agent>,
+    pub(super) judge: Agent,
     rounds: usize,
 }
 
@@ -66,8 +66,8 @@ impl Debate {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Optimiser {
-    writer: Agent,
-    evaluator: Agent,
+    pub(super) writer: Agent,
+    pub(super) evaluator: Agent,
     rounds: usize,
 }
 

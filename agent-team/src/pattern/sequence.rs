@@ -9,7 +9,7 @@ use super::{PatternEnd, Scope, at_least_one, part};
 
 /// Agents that run one after the other; each receives the text of the one before.
 #[derive(Clone, Debug)]
-pub struct Sequence(Vec<Agent>);
+pub struct Sequence(pub(super) Vec<Agent>);
 
 impl Sequence {
     /// Creates a sequence.
@@ -112,6 +112,23 @@ impl Router {
         parts.push(part::run(chosen, scope, chosen.name().to_owned(), text).await?);
         let text = parts.last().map(|part| part.text.clone()).unwrap_or_default();
         Ok(PatternEnd::new(text, parts))
+    }
+
+    /// The agents, with the one that chooses.
+    pub(super) fn each(&self) -> impl Iterator<Item = &Agent> {
+        let chooser = match &self.choose {
+            Choose::Function(_) => None,
+            Choose::Agent(chooser) => Some(&**chooser),
+        };
+        chooser.into_iter().chain(&self.agents)
+    }
+
+    pub(super) fn each_mut(&mut self) -> impl Iterator<Item = &mut Agent> {
+        let chooser = match &mut self.choose {
+            Choose::Function(_) => None,
+            Choose::Agent(chooser) => Some(&mut **chooser),
+        };
+        chooser.into_iter().chain(&mut self.agents)
     }
 
     fn names(&self) -> String {

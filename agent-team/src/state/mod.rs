@@ -2,6 +2,7 @@
 
 mod members;
 mod messages;
+mod parts;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,8 @@ pub struct TeamState {
     /// Id of the newest run of the team.
     run: Option<Arc<str>>,
     started: u64,
+    /// Input of the run, if a pattern runs.
+    input: String,
     members: BTreeMap<Arc<str>, Member>,
     /// Number of members ever spawned, by role.
     spawned: BTreeMap<String, u32>,
@@ -65,6 +68,11 @@ impl TeamState {
     /// Id of the team's newest run; `None` if it never ran.
     pub fn run(&self) -> Option<&Arc<str>> {
         self.run.as_ref()
+    }
+
+    /// Name of the pattern that the newest run runs; `None` if a leader plans.
+    pub fn pattern(&self) -> Option<&str> {
+        self.settings.pattern.as_deref()
     }
 
     /// True if the newest run has not ended.
@@ -123,21 +131,31 @@ impl TeamState {
         self.usage
     }
 
-    /// Returns the end of the newest run with this reason, or with the recorded one.
-    pub(crate) fn end(&self, session: &Arc<str>, suspended: TeamEndReason) -> TeamEnd {
+    /// Result of the newest run, or else the leader's last text.
+    pub fn text(&self) -> String {
         let leader = || self.member(LEADER).map(|leader| leader.text.clone()).unwrap_or_default();
         let summary = self.end.as_ref().and_then(|end| end.summary.clone());
+        summary.unwrap_or_else(leader)
+    }
+
+    /// Returns the end of the newest run with this reason, or with the recorded one.
+    pub(crate) fn end(&self, session: &Arc<str>, suspended: TeamEndReason) -> TeamEnd {
         TeamEnd {
             run: self.run.clone().unwrap_or_default(),
             session: session.clone(),
             reason: self.reason().cloned().unwrap_or(suspended),
-            text: summary.unwrap_or_else(leader),
+            text: self.text(),
             board: self.board.clone(),
             members: self.member_infos(),
             questions: self.questions(),
             usage: self.usage,
             rounds: self.rounds,
         }
+    }
+
+    /// Caps of the request that started the newest run.
+    pub(crate) fn caps(&self) -> Option<agent_core::Caps> {
+        self.settings.caps
     }
 
     /// The member whose turn ended the run.
@@ -160,6 +178,11 @@ impl TeamState {
             self.outcomes.insert(key.clone(), outcome.clone());
         }
         outcome
+    }
+
+    /// True if the entry repeats a command, and so changes nothing.
+    pub(crate) fn is_repeated(&self, entry: &TeamEntry) -> bool {
+        entry.key.as_ref().is_some_and(|key| self.outcomes.contains_key(key))
     }
 
     /// Checks that the author may act now.
@@ -201,6 +224,11 @@ impl TeamState {
                 Ok(Reply::Done)
             }
             Command::Idle {} => self.notice_idleness(time),
+            Command::BeginPart { member, role, run, text } => self.begin_part(member, role, run, text, time),
+            Command::Complete { reason, text } => {
+                self.end_with(reason.clone(), Some(text.clone()), None);
+                Ok(Reply::Done)
+            }
             Command::End { reason } => {
                 self.end_with(reason.clone(), None, None);
                 Ok(Reply::Done)
@@ -216,6 +244,10 @@ impl TeamState {
         (self.run, self.started, self.end) = (Some(run.clone()), time, None);
         (self.rounds, self.usage, self.idle) = (0, Usage::default(), 0);
         self.outcomes.clear();
+        if self.settings.pattern.is_some() {
+            self.begin_pattern(messages);
+            return Ok(Reply::Done);
+        }
         let leader: Arc<str> = LEADER.into();
         self.members.entry(leader.clone()).or_insert_with(|| Member::new(leader.clone(), leader.clone()));
         for parts in messages {
@@ -276,6 +308,9 @@ impl TeamState {
     /// Sends a message of the team itself to the leader.
     fn notify_leader(&mut self, text: String, time: u64) {
         let leader: Arc<str> = LEADER.into();
+        if !self.members.contains_key(&leader) {
+            return; // a pattern has no leader
+        }
         self.mail.send(Actor::Team, vec![leader], false, vec![agent_core::Part::text(text)], time);
     }
 }

@@ -3,10 +3,16 @@
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use agent_core::{Budget, Caps, Error, Journal, MemoryJournal, Result, run::Clock};
-use agent_exec::Agent;
+use agent_exec::{Agent, AgentBuilder, Drain};
 
 use super::Team;
-use crate::{member::LEADER, parts::Parts, settings::Settings, tools::TeamTool};
+use crate::{
+    member::LEADER,
+    parts::{Parts, Plan},
+    pattern::Pattern,
+    settings::Settings,
+    tools::TeamTool,
+};
 
 /// Builder of a [`Team`]; [`build`](Self::build) checks the settings.
 #[derive(Clone)]
@@ -14,6 +20,7 @@ use crate::{member::LEADER, parts::Parts, settings::Settings, tools::TeamTool};
 pub struct TeamBuilder {
     name: String,
     leader: Option<Agent>,
+    pattern: Option<Pattern>,
     roles: Vec<(String, Agent)>,
     descriptions: BTreeMap<String, String>,
     settings: Settings,
@@ -23,6 +30,7 @@ pub struct TeamBuilder {
     budget: Option<Budget>,
     caps: Option<Caps>,
     concurrency: Option<usize>,
+    drain: Option<Drain>,
     problems: Vec<String>,
 }
 
@@ -31,6 +39,7 @@ impl TeamBuilder {
         Self {
             name,
             leader: None,
+            pattern: None,
             roles: Vec::new(),
             descriptions: BTreeMap::new(),
             settings: Settings::default(),
@@ -40,6 +49,7 @@ impl TeamBuilder {
             budget: None,
             caps: None,
             concurrency: None,
+            drain: None,
             problems: Vec::new(),
         }
     }
@@ -47,6 +57,27 @@ impl TeamBuilder {
     /// Sets the agent that leads the team. Its id in the team is `leader`.
     pub fn leader(mut self, agent: Agent) -> Self {
         self.leader = Some(agent);
+        self
+    }
+
+    /// Sets the pattern that the team runs in place of a leader. Each part of the pattern is a turn of a
+    /// member, so that events, questions, budgets and recovery are those of a team.
+    ///
+    /// ```
+    /// use agent_core::testing::{ScriptedModel, Turn};
+    /// use agent_exec::Agent;
+    /// use agent_team::{Team, TeamEndReason, pattern::Sequence};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+    /// let agent = |name: &str, text: &str| Agent::builder(name, ScriptedModel::new([Turn::text(text)])).build();
+    /// let sequence = Sequence::new([agent("writer", "a draft")?, agent("editor", "a text")?])?;
+    /// let end = Team::builder("post").pattern(sequence).build()?.run("Write a post.").await?;
+    /// assert_eq!((end.reason, end.text.as_str()), (TeamEndReason::Finished, "a text"));
+    /// assert_eq!(end.members[1].id.as_ref(), "2-editor");
+    /// # Ok::<(), agent_core::Error>(()) }).unwrap();
+    /// ```
+    pub fn pattern(mut self, pattern: impl Into<Pattern>) -> Self {
+        self.pattern = Some(pattern.into());
         self
     }
 
@@ -135,7 +166,7 @@ impl TeamBuilder {
     }
 
     /// Sets the store of the team's session and of its members' sessions. Default: that of the leader's
-    /// agent, or else memory.
+    /// agent or of the pattern's first agent, or else memory.
     pub fn store(mut self, store: impl Journal) -> Self {
         self.store = Some(Arc::new(store));
         self
@@ -147,29 +178,54 @@ impl TeamBuilder {
         self
     }
 
+    /// Lets `drain` stop the members' runs when the application shuts down.
+    pub fn drain(mut self, drain: &Drain) -> Self {
+        self.drain = Some(drain.clone());
+        self
+    }
+
     /// Builds the team. Each member's agent receives the team's tools and store.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is no leader, for an invalid or
+    /// [`ErrorKind::Config`](agent_core::ErrorKind::Config) if there is neither a leader nor a pattern, or both, for an invalid or
     /// duplicate role, for a description of an undeclared role, for a limit of zero, or if an agent
     /// has a tool with the name of a team tool.
     pub fn build(mut self) -> Result<Team> {
-        let leader =
-            self.leader.take().ok_or_else(|| Error::config("a team needs a leader: set it with leader(..)"))?;
         self.check()?;
-        let store = self.store.or_else(|| leader.store().cloned());
+        let first = self.leader.as_ref().or_else(|| self.pattern.as_ref()?.agents().first().copied());
+        let store = self.store.clone().or_else(|| first?.store().cloned());
         let store = store.unwrap_or_else(|| Arc::new(MemoryJournal::default()));
+        let drain = self.drain.clone();
+        let drained = |agent: AgentBuilder| match &drain {
+            Some(drain) => agent.drain(drain),
+            None => agent,
+        };
+        let on_store = |agent: &Agent| drained(agent.to_builder().store(store.clone()));
         let mut settings = self.settings;
         for (role, _) in &self.roles {
             settings.roles.insert(role.clone(), self.descriptions.get(role).cloned().unwrap_or_default());
         }
-        let leader = leader.to_builder().store(store.clone()).tools(TeamTool::of_leader(&settings.roles)).build()?;
-        let with_tools = |(role, agent): (String, Agent)| {
-            Ok((role, agent.to_builder().store(store.clone()).tools(TeamTool::of_member()).build()?))
+        let plan = match (self.leader.take(), self.pattern.take()) {
+            (None, None) => {
+                return Err(Error::config("a team needs a leader or a pattern: set it with leader(..) or pattern(..)"));
+            }
+            (Some(leader), _) => {
+                let tools = TeamTool::of_leader(&settings.roles);
+                Plan::Leader(on_store(&leader).tools(tools).build()?)
+            }
+            (None, Some(mut pattern)) => {
+                settings.pattern = Some(pattern.name().to_owned());
+                for agent in pattern.agents_mut() {
+                    *agent = on_store(agent).build()?;
+                }
+                Plan::Pattern(pattern)
+            }
         };
+        let with_tools =
+            |(role, agent): (String, Agent)| Ok((role, on_store(&agent).tools(TeamTool::of_member()).build()?));
         Ok(Team::new(Parts {
             name: self.name.into(),
-            leader,
+            plan,
             roles: self.roles.into_iter().map(with_tools).collect::<Result<_>>()?,
             settings,
             store,
@@ -178,6 +234,7 @@ impl TeamBuilder {
             budget: self.budget,
             caps: self.caps,
             concurrency: self.concurrency,
+            drain: self.drain,
             running: std::sync::Mutex::default(),
         }))
     }
@@ -186,6 +243,9 @@ impl TeamBuilder {
         let mut problems = self.problems.clone();
         let is_name =
             |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        if self.pattern.is_some() && (self.leader.is_some() || !self.roles.is_empty()) {
+            problems.push("a pattern has no leader and no roles: leave them out".to_owned());
+        }
         if self.name.is_empty() {
             problems.push("the name of the team is empty".to_owned());
         }

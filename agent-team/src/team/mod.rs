@@ -1,5 +1,6 @@
 //! [`Team`] and its builder.
 
+mod agent;
 mod builder;
 
 use std::{
@@ -13,7 +14,14 @@ use agent_exec::Agent;
 use tower::Service;
 
 pub use self::builder::TeamBuilder;
-use crate::{end::TeamEnd, parts::Parts, request::TeamRequest, run::TeamRun, session::TeamSession};
+use crate::{
+    end::TeamEnd,
+    parts::{Parts, Plan},
+    pattern::Pattern,
+    request::TeamRequest,
+    run::TeamRun,
+    session::TeamSession,
+};
 
 /// A team: a leader and the roles that it can spawn, with a task board and mailboxes. Cheap to clone.
 /// Implements `tower::Service`.
@@ -74,9 +82,20 @@ impl Team {
         &self.0.store
     }
 
-    /// The leader's agent, with the tools of the team.
-    pub fn leader(&self) -> &Agent {
-        &self.0.leader
+    /// The leader's agent, with the tools of the team; `None` if the team runs a pattern.
+    pub fn leader(&self) -> Option<&Agent> {
+        match &self.0.plan {
+            Plan::Leader(leader) => Some(leader),
+            Plan::Pattern(_) => None,
+        }
+    }
+
+    /// The pattern that the team runs; `None` if a leader plans.
+    pub fn pattern(&self) -> Option<&Pattern> {
+        match &self.0.plan {
+            Plan::Leader(_) => None,
+            Plan::Pattern(pattern) => Some(pattern),
+        }
     }
 
     /// The roles that the leader can spawn, with their agents.

@@ -121,7 +121,7 @@ async fn the_run_of_a_team_is_a_run_of_its_session_with_a_status() {
     let end = team.start(TeamRequest::user("Go.").session("s").run_id("r7")).await.expect("runs");
     assert_eq!(&*end.run, "r7");
     let index = store.index("s").await.expect("reads");
-    let runs = index.look(|index| index.runs("team").to_vec());
+    let runs = index.look(|index| index.runs("team:team").to_vec());
     assert_eq!(runs.iter().map(|run| &*run.run_id).collect::<Vec<_>>(), ["r7"]);
     assert!(format!("{:?}", runs[0].status).contains("finish_team"), "{:?}", runs[0].status);
 }

@@ -2,8 +2,12 @@
 
 mod common;
 mod control;
+mod directed;
 mod ends;
+mod kills;
+mod pattern_teams;
 mod patterns;
 mod questions;
 mod recovery;
 mod running;
+mod simulate;

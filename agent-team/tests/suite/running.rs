@@ -7,7 +7,7 @@ use agent_core::{
     testing::{ScriptedModel, Turn},
 };
 use agent_exec::Agent;
-use agent_team::{Team, TeamChange, TeamEndReason, TeamEventKind, TeamRequest};
+use agent_team::{Team, TeamChange, TeamEndReason, TeamEventKind, TeamHistory, TeamRequest};
 use futures::StreamExt;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn names(tools: &[agent_core::ToolSpec]) -> Vec<String> {
 async fn the_leader_has_eleven_tools_and_a_member_those_that_do_not_lead() {
     let team = led_by([]).member("builder", scripted("builder", [])).describe("builder", "writes code").build();
     let team = team.expect("builds");
-    let leader = names(team.leader().tools());
+    let leader = names(team.leader().expect("a leader").tools());
     let (_, builder) = team.roles().next().expect("one");
     let member = names(builder.tools());
     assert_eq!(leader.len(), 11, "{leader:?}");
@@ -30,7 +30,7 @@ async fn the_leader_has_eleven_tools_and_a_member_those_that_do_not_lead() {
     assert_eq!(member, shared);
     let only_leader = ["spawn_teammate", "remove_teammate", "create_task", "finish_team"];
     assert!(only_leader.iter().chain(&shared).all(|name| leader.iter().any(|tool| tool == name)));
-    assert!(team.leader().tools()[0].description.ends_with("- builder: writes code"));
+    assert!(team.leader().expect("a leader").tools()[0].description.ends_with("- builder: writes code"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +183,7 @@ fn a_team_that_cannot_work_is_refused_when_it_is_built() {
     let lead = || scripted("lead", []);
     let team = || Team::builder("team").leader(lead());
     let error = |built: agent_core::Result<Team>| built.expect_err("refused").message().to_owned();
-    assert_eq!(error(Team::builder("team").build()), "a team needs a leader: set it with leader(..)");
+    assert_eq!(error(Team::builder("team").build()), "a team needs a leader or a pattern: set it with leader(..) or pattern(..)");
     let twice = team().member("leader", lead()).member("x y", lead()).member("a", lead()).member("a", lead());
     let twice = twice.describe("b", "").max_members(0).max_rounds(0).deadline(Duration::ZERO);
     let message = error(twice.build());
@@ -211,4 +211,53 @@ async fn a_leader_with_attachments_receives_the_message_of_the_user_unchanged() 
         vec![agent_core::Part::text("Look."), agent_core::Part::Image(agent_core::Media::url("https://x.test/a.png"))];
     let end = team.start(TeamRequest::parts(parts)).await.expect("runs");
     assert_eq!((end.reason, end.text.as_str()), (TeamEndReason::Quiescent, "Noted."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_teams_are_compared_by_their_changes_and_not_by_their_times() {
+    let store = agent_core::MemoryJournal::default();
+    for (session, title) in [("one", "Build"), ("two", "Build"), ("three", "Test")] {
+        let leader = [
+            Turn::call("1", "create_task", json!({"title": title})),
+            Turn::call("2", "finish_team", json!({"summary": "done", "force": true})),
+        ];
+        let team = led_by(leader).store(store.clone()).build().expect("builds");
+        team.start(TeamRequest::user("Go.").session(session)).await.expect("runs");
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    }
+    let read = async |session: &str| TeamHistory::read(&store, session).await.expect("reads");
+    let (one, two, three) = (read("one").await, read("two").await, read("three").await);
+    assert_eq!(one.difference(&two), None);
+    let difference = one.difference(&three).expect("they differ");
+    let titles = [difference.one, difference.two].map(|record| format!("{:?}", record.expect("a change").change));
+    assert!(titles[0].contains("Build") && titles[1].contains("Test"), "{titles:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_runs_of_all_members_belong_to_one_trace_in_every_process() {
+    let traces = async |session: &str, run: &str| {
+        let leader = [
+            Turn::call("1", "spawn_teammate", json!({"role_name": "builder"})),
+            Turn::call("2", "message", json!({"to_agent_id": "builder-1", "content": "Hi."})),
+            Turn::text("I wait."),
+        ];
+        let store = MemoryJournal::default();
+        let team = led_by(leader).member("builder", scripted("builder", [Turn::text("Hi.")]));
+        let team = team.max_rounds(2).store(store.clone()).build().expect("builds");
+        team.start(TeamRequest::user("Go.").session(session).run_id(run)).await.expect("runs");
+        let mut found = Vec::new();
+        for member in ["leader", "builder-1"] {
+            let entries =
+                agent_core::Journal::read(&store, &format!("{session}:{member}"), 0, 100).await.expect("reads");
+            found.extend(entries.iter().filter_map(|entry| match &entry.body {
+                agent_core::journal::EntryBody::RunStarted { ids, .. } => ids.traceparent.clone(),
+                _ => None,
+            }));
+        }
+        found
+    };
+    let (one, again, other) = (traces("s", "r1").await, traces("t", "r1").await, traces("s", "r2").await);
+    assert_eq!(one.len(), 2);
+    assert!(one.iter().chain(&again).all(|trace| *trace == one[0]), "{one:?} {again:?}");
+    assert_ne!(one[0], other[0]);
 }

@@ -1,5 +1,6 @@
 //! Helpers of the tests.
 
+pub(crate) mod crew;
 pub(crate) mod mortal;
 pub(crate) mod release;
 
