@@ -133,7 +133,7 @@ pub(super) struct ModelConfig {
 }
 
 /// Budget of a run with its sub-agents. Omitted amounts are unlimited.
-#[derive(Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct BudgetConfig {
     /// Tokens, in and out.
@@ -157,6 +157,16 @@ pub(super) struct BudgetConfig {
 impl BudgetConfig {
     /// None if nothing is limited.
     pub(super) fn budget(self) -> Result<Option<Budget>> {
+        let Some(caps) = self.caps()? else { return Ok(None) };
+        let budget = Budget::builder().caps(caps);
+        match self.cost_usd {
+            Some(_) => budget.prices(agent_llm::models::Catalogue::builtin()).build().map(Some),
+            None => budget.build().map(Some),
+        }
+    }
+
+    /// The caps; none if nothing is limited.
+    pub(super) fn caps(self) -> Result<Option<Caps>> {
         if self == Self::default() {
             return Ok(None);
         }
@@ -167,15 +177,11 @@ impl BudgetConfig {
         caps.depth = self.depth;
         caps.fan_out = self.fan_out;
         caps.wall_time = self.wall_time.map(seconds).transpose()?;
-        let budget = Budget::builder().caps(match self.cost_usd {
+        Ok(Some(match self.cost_usd {
             // Dollars of a file are far from the 2^53 millionths that a float counts one by one.
             Some(dollars) => caps.cost((dollars * 1e6).round() as u64),
             None => caps,
-        });
-        match self.cost_usd {
-            Some(_) => budget.prices(agent_llm::models::Catalogue::builtin()).build().map(Some),
-            None => budget.build().map(Some),
-        }
+        }))
     }
 }
 

@@ -71,9 +71,14 @@ impl<'a> Reader<'a> {
 
     /// As [`file`](Self::file), of a text that is in no file.
     pub(super) fn text(&mut self, source: &Arc<Source>, format: Format) -> Result<Pair, Problem> {
-        let node = read(source, format)?;
-        let node = self.ours(node)?;
+        let node = self.parsed(source, format)?;
         self.whole(node)
+    }
+
+    /// Parses a text, and translates it if it is one of NexAU.
+    pub(super) fn parsed(&mut self, source: &Arc<Source>, format: Format) -> Result<Node, Problem> {
+        let node = read(source, format)?;
+        self.ours(node)
     }
 
     /// Reads the value of one key, with the files that the file extends. Other problems are ignored.
@@ -145,8 +150,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An agent with all that it is made of.
-    fn whole(&mut self, node: Node) -> Result<Pair, Problem> {
-        let mut written = self.extended(node)?;
+    pub(super) fn whole(&mut self, node: Node) -> Result<Pair, Problem> {
+        let written = self.extended(node)?;
+        self.of_extended(written)
+    }
+
+    /// As [`whole`](Self::whole), of an agent that was joined with the files that it extends.
+    pub(super) fn of_extended(&mut self, mut written: Node) -> Result<Pair, Problem> {
         self.include(&mut written);
         let mut live = written.clone();
         let references = self.of_variables(live.get_mut("variables"));
@@ -160,18 +170,18 @@ impl<'a> Reader<'a> {
         Ok(Pair { written, live })
     }
 
-    fn of_variables(&mut self, variables: Option<&mut Node>) -> References {
+    pub(super) fn of_variables(&mut self, variables: Option<&mut Node>) -> References {
         match variables {
             Some(variables) => self.references.with_variables(variables, &mut self.sources, &mut self.problems),
             None => self.references.clone(),
         }
     }
 
-    fn follow(&mut self, references: &References, node: &mut Node) {
+    pub(super) fn follow(&mut self, references: &References, node: &mut Node) {
         references.follow(node, &mut self.sources, &mut self.problems);
     }
 
-    fn extended(&mut self, node: Node) -> Result<Node, Problem> {
+    pub(super) fn extended(&mut self, node: Node) -> Result<Node, Problem> {
         let Some(base) = node.get("extends") else { return Ok(node) };
         let Some(name) = base.text() else { return Ok(node) };
         let below = self.text_of(&base.place.dir().join(name), Some(base))?;

@@ -23,7 +23,7 @@ pub struct Loaded {
     pub(super) written: Value,
     pub(super) files: Vec<PathBuf>,
     pub(super) differences: Vec<Difference>,
-    pub(super) builder: AgentBuilder,
+    pub(in crate::config) builder: AgentBuilder,
     pub(super) locator: Locator,
     pub(super) model_addresses: Vec<(String, Option<String>)>,
     pub(super) unused_variables: Vec<UnusedVariable>,

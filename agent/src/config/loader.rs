@@ -11,6 +11,8 @@ use agent_exec::{AgentDefinition, DefinitionProblem, ModelDefinition, PartKind, 
 use serde::Deserialize;
 use serde_json::Value;
 
+#[cfg(feature = "team")]
+use super::team::{LoadedFile, Read};
 use super::{
     file::{FileKeys, ModelConfig},
     include::{Pair, Reader},
@@ -58,8 +60,8 @@ pub struct Loader {
 
 /// Schema that files are checked against, and the schema for editors.
 #[derive(Debug)]
-struct Schemas {
-    checked: Value,
+pub(super) struct Schemas {
+    pub(super) checked: Value,
     published: Value,
 }
 
@@ -152,6 +154,56 @@ impl Loader {
         Ok(Loaded { unused_variables: references.unused(), ..loaded })
     }
 
+    /// Reads an agent or a team from a file.
+    ///
+    /// # Errors
+    /// All that is wrong with the file, and with those that it is made of.
+    #[cfg(feature = "team")]
+    pub fn load_file(&self, path: impl AsRef<Path>) -> Result<LoadedFile, Problems> {
+        let references = self.references.untouched();
+        let mut reader = Reader::new(&references, &self.registry, self.lenient);
+        let read = reader.either(path.as_ref());
+        self.either(read, reader, &references)
+    }
+
+    /// Reads an agent or a team from a text, as [`read`](Self::read) does.
+    ///
+    /// # Errors
+    /// All that is wrong with it, and with the files that it refers to.
+    #[cfg(feature = "team")]
+    pub fn read_file(&self, text: impl Into<String>, format: Format) -> Result<LoadedFile, Problems> {
+        let source = Arc::new(Source { name: "agent".to_owned(), text: text.into() });
+        let references = self.references.untouched();
+        let mut reader = Reader::new(&references, &self.registry, self.lenient);
+        let read = match reader.parsed(&source, format) {
+            Ok(node) => reader.either_of(node),
+            Err(problem) => Read::Agent(Err(problem)),
+        };
+        self.either(read, reader, &references)
+    }
+
+    #[cfg(feature = "team")]
+    fn either(&self, read: Read, reader: Reader<'_>, references: &References) -> Result<LoadedFile, Problems> {
+        Ok(match read {
+            Read::Agent(pair) => {
+                let loaded = self.loaded(pair, reader)?;
+                LoadedFile::Agent(Box::new(Loaded { unused_variables: references.unused(), ..loaded }))
+            }
+            Read::Team(pair) => {
+                let mut team = self.team(pair, reader)?;
+                team.unused_variables = references.unused();
+                LoadedFile::Team(Box::new(team))
+            }
+        })
+    }
+
+    /// True if the file, or one that it extends, describes a team. A file that cannot be read does not.
+    #[cfg(feature = "team")]
+    pub fn is_team(&self, path: impl AsRef<Path>) -> bool {
+        let mut reader = Reader::new(&self.references, &self.registry, true);
+        reader.key(path.as_ref(), super::team::TEAM).is_ok_and(|team| team.is_some())
+    }
+
     /// The store that a file names, whatever else it says: neither its models nor their keys are needed.
     ///
     /// # Errors
@@ -182,7 +234,7 @@ impl Loader {
         &self.schemas().published
     }
 
-    fn schemas(&self) -> &Schemas {
+    pub(super) fn schemas(&self) -> &Schemas {
         self.schemas.get_or_init(|| {
             let checked = schema::whole(&self.registry);
             Schemas { published: schema::published(&checked), checked }
@@ -199,14 +251,11 @@ impl Loader {
                 return Err(Problems::new(problems).among(files));
             }
         };
-        let root = &self.schemas().checked;
-        schema::check(&mut pair.live, root, root, &mut problems);
-        pair.written.take("extends");
-        let written = pair.written.to_json();
-        if problems.is_empty() {
-            let settled = Settled { registry: &self.registry, requires_servers: self.requires_servers };
-            settled.agent(&mut pair.written, &mut pair.live, &mut problems);
+        #[cfg(feature = "team")]
+        if let Some(problem) = super::team::not_an_agent(&pair.live) {
+            return Err(Problems::from(problem).among(files));
         }
+        let written = self.checked(&mut pair, &mut problems);
         if !problems.is_empty() {
             return Err(Problems::new(problems).among(files));
         }
@@ -214,7 +263,20 @@ impl Loader {
         Ok(Loaded { written, files, ..loaded })
     }
 
-    fn agent(&self, mut pair: Pair, differences: Vec<Difference>) -> Result<Loaded, Problems> {
+    /// Checks an agent, and adds the parts that follow from its keys. Returns the agent as it was written.
+    pub(super) fn checked(&self, pair: &mut Pair, problems: &mut Vec<Problem>) -> Value {
+        let root = &self.schemas().checked;
+        schema::check(&mut pair.live, root, root, problems);
+        pair.written.take("extends");
+        let written = pair.written.to_json();
+        if problems.is_empty() {
+            let settled = Settled { registry: &self.registry, requires_servers: self.requires_servers };
+            settled.agent(&mut pair.written, &mut pair.live, problems);
+        }
+        written
+    }
+
+    pub(super) fn agent(&self, mut pair: Pair, differences: Vec<Difference>) -> Result<Loaded, Problems> {
         let place = pair.live.place.clone();
         let permissions = settle::permissions_of(&pair.live);
         let keys = |keys: &mut Node| {

@@ -51,6 +51,11 @@
 //! `extends: base.yaml` begins with another file: maps are joined key by key, everything else is replaced. A sub-agent is written in
 //! its place or by the path of its file. An entry `include: parts.yaml` of a list of parts stands for those that the file lists. All paths are relative to the file in which they stand.
 //!
+//! # Files of teams
+//!
+//! A file with the key `team` describes a team: a leader with members, or agents in a pattern (feature `team`). Each agent is the path of
+//! its file, or stands there. `Loader::load_file` reads agents and teams.
+//!
 //! # Files of NexAU
 //!
 //! A file with `type: agent` or `llm_config` is one of NexAU. It is translated; [`Loaded::differences`] lists the differences,
@@ -74,6 +79,8 @@ mod schema;
 mod settle;
 mod sources;
 mod store;
+#[cfg(feature = "team")]
+mod team;
 mod telemetry;
 mod text;
 
@@ -90,6 +97,8 @@ pub use self::{
     telemetry::Exporter,
     text::Format,
 };
+#[cfg(feature = "team")]
+pub use self::team::{LoadedFile, LoadedTeam};
 
 /// Translates an agent file of NexAU, and returns the differences. References (`${env.NAME}`) stay as they are,
 /// and files that it names are named in the translation. [`Loader`] does this by itself.

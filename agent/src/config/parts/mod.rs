@@ -4,4 +4,5 @@ pub(super) mod change;
 pub(super) mod knowledge;
 pub(super) mod middleware;
 pub(super) mod model;
+mod script;
 pub(super) mod tools;

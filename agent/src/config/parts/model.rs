@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use agent_core::{Error, Model, Result};
 use agent_exec::{Registry, Relay};
 use agent_llm::{Failover, LayeredModel, XmlTools};
+use serde_json::Map;
 
+use super::script::{SCRIPT, Script};
 use crate::config::{
     file::{ModelConfig, ModelRef, seconds},
     network::Network,
@@ -66,10 +68,22 @@ impl Models {
 
     /// Returns a model that the file does not define.
     fn elsewhere(&self, name: &str) -> Result<Arc<dyn Model>> {
+        if name == SCRIPT {
+            return Ok(Arc::new(Script::new(&Map::new())?));
+        }
         match self.network.own(name) {
             Some(model) => Ok(Arc::new(model.build()?)),
             None => self.of_program.find_model(name),
         }
+    }
+
+    /// Returns a model of a configuration that is more than a name, without its fallbacks.
+    fn made(&self, config: &ModelConfig) -> Result<Arc<dyn Model>> {
+        if config.name == SCRIPT {
+            return Ok(Arc::new(Script::new(&config.options)?));
+        }
+        let model = self.built(config)?;
+        Ok(if config.xml_tools { Arc::new(XmlTools::new(model)) } else { Arc::new(model) })
     }
 
     fn configured(&self, config: &ModelConfig, path: &mut Vec<String>) -> Result<Arc<dyn Model>> {
@@ -78,8 +92,7 @@ impl Models {
         let first: Arc<dyn Model> = match is_name {
             true if path.last() == Some(&config.name) => self.elsewhere(&config.name)?,
             true => self.named(&config.name, path)?,
-            false if config.xml_tools => Arc::new(XmlTools::new(self.built(config)?)),
-            false => Arc::new(self.built(config)?),
+            false => self.made(config)?,
         };
         if config.fallbacks.is_empty() {
             return Ok(first);

@@ -16,14 +16,32 @@ pub(in crate::config) fn published(schema: &Value) -> Value {
         "required": [INCLUDE],
         "additionalProperties": false,
     });
-    for agent in ["", "/$defs/SubAgent"] {
+    for agent in ["", "/$defs/SubAgent", "/$defs/TeamAgent"] {
         for list in LISTS {
             let entries =
                 whole.pointer_mut(&format!("{agent}/properties/{list}/items/anyOf")).and_then(Value::as_array_mut);
             entries.into_iter().for_each(|entries| entries.push(entry.clone()));
         }
     }
+    either_file(&mut whole);
     whole
+}
+
+/// Lets the key `team` decide whether a file describes an agent or a team.
+fn either_file(whole: &mut Value) {
+    if whole.pointer("/$defs/TeamFile").is_none() {
+        return;
+    }
+    let Some(root) = whole.as_object_mut() else { return };
+    let required = root.remove("required").unwrap_or_default();
+    root.remove("additionalProperties");
+    root.extend([
+        ("if".to_owned(), json!({"required": ["team"]})),
+        ("then".to_owned(), json!({"$ref": "#/$defs/TeamFile"})),
+        ("else".to_owned(), json!({"required": required})),
+        ("unevaluatedProperties".to_owned(), json!(false)),
+        ("description".to_owned(), json!("An agent, or a team of agents.")),
+    ]);
 }
 
 /// A schema that takes what this one takes, and references. The check of a file follows them first, and knows better.

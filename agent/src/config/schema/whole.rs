@@ -4,6 +4,8 @@ use agent_exec::AgentDefinition;
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+#[cfg(feature = "team")]
+use crate::config::team;
 use crate::config::{
     file::{FileKeys, ModelRef},
     registry::{Naming, Registry, SchemaOf},
@@ -53,7 +55,14 @@ pub(in crate::config) fn whole(registry: &Registry) -> Value {
         properties
             .retain(|key, _| !FileKeys::ALL.contains(&key.as_str()) || FileKeys::OF_SUB_AGENTS.contains(&key.as_str()));
     }
+    #[cfg(feature = "team")]
+    let (team, member) = {
+        let team = team::file_schema(agent["properties"].as_object().unwrap_or(&Map::new()), &mut generator);
+        (team, team::member_schema(&agent))
+    };
     let mut definitions = generator.take_definitions(true);
+    #[cfg(feature = "team")]
+    definitions.extend([("TeamFile".to_owned(), team), (team::AGENT_OF_TEAM.to_owned(), member)]);
     definitions.insert("SubAgent".to_owned(), within);
     definitions.values_mut().for_each(close);
     let mut whole = object(agent);

@@ -9,6 +9,7 @@ mod loading;
 mod nexau;
 mod round_trip;
 mod spelling;
+mod teams;
 
 use agent::{
     config::{Format, Loaded, Loader, Problems, Registry},
