@@ -22,7 +22,7 @@
 //! `app` (agents, runs and sessions: the base of all protocols), `auth`, `guard`, `speech` and
 //! `follow` (a run as one ordered stream of content, and its encoding), `client_tools`,
 //! `conversation` (requests of front ends), `api` (the Runs API), [`ag_ui`], `ui_stream`, `openai`,
-//! `a2a`, `mcp` (further protocols), `studio` (the web UI, a client of the Runs API), `router`,
+//! `a2a`, `mcp` (further protocols), `teams` (teams of agents), `studio` (the web UI, a client of the Runs API), `router`,
 //! `listen`, `server`, `stdio` (editors and other programs that start this one).
 
 mod a2a;
@@ -53,6 +53,7 @@ mod spending;
 mod sse;
 mod stdio;
 mod studio;
+mod teams;
 mod trace;
 mod ui_stream;
 mod webhooks;
@@ -70,6 +71,7 @@ pub use self::{
     server::{Server, ServerBuilder},
     spending::Spending,
     studio::{OneTenant, Studio},
+    teams::ServedTeam,
     ui_stream::UiStream,
     webhooks::{HookEvent, Webhook, Webhooks},
     worker_admin::WorkerAdmin,

@@ -16,7 +16,9 @@ use crate::{
     auth::{self, Auth},
     error::ApiError,
     guard::{self, Guard},
-    health, mcp, openai, ui_stream,
+    health, mcp, openai,
+    teams::{self, Teams},
+    ui_stream,
 };
 
 /// Maximum silence within a body, in seconds.
@@ -35,7 +37,7 @@ pub(crate) struct Guards {
 }
 
 /// Builds the router of all protocols with their layers.
-pub(crate) fn router(app: &App, guards: &Guards) -> Router {
+pub(crate) fn router(app: &App, teams: &Teams, guards: &Guards) -> Router {
     let (for_all, for_callers) = match guards.public_cards {
         true => (a2a::cards(), Router::new()),
         false => (Router::new(), a2a::cards()),
@@ -48,6 +50,7 @@ pub(crate) fn router(app: &App, guards: &Guards) -> Router {
         .merge(ui_stream::router())
         .merge(a2a::router())
         .merge(mcp::router())
+        .merge(teams::router(app, teams))
         .merge(health::metrics(guards.auth.clone()))
         .layer(middleware::from_fn_with_state(guards.auth.clone(), auth::authenticate));
     let guarded = guarded.layer(middleware::from_fn(crate::trace::remembered));

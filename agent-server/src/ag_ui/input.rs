@@ -12,12 +12,12 @@ use crate::conversation::Resume;
 /// Body of a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RunAgentInput {
-    pub(super) thread_id: String,
-    pub(super) run_id: String,
+pub(crate) struct RunAgentInput {
+    pub(crate) thread_id: String,
+    pub(crate) run_id: String,
     /// Messages in their original form, which is sent back if all messages have to be repeated.
     #[serde(default)]
-    pub(super) messages: Vec<Value>,
+    pub(crate) messages: Vec<Value>,
     #[serde(default)]
     pub(super) tools: Option<Vec<ToolInput>>,
     #[serde(default)]

@@ -15,7 +15,7 @@ mod projection;
 mod state;
 mod turn;
 
-pub(crate) use self::endpoint::router;
+pub(crate) use self::{endpoint::router, input::RunAgentInput};
 pub use self::{
     event::{AgUi, AgUiEvent},
     outcome::{Interrupt, Outcome, SubOutcome, TokenUsage},

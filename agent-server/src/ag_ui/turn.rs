@@ -16,7 +16,7 @@ impl RunAgentInput {
     ///
     /// # Errors
     /// 400 for a message that does not follow the protocol.
-    pub(super) fn turn(&self) -> Result<Turn, ApiError> {
+    pub(crate) fn turn(&self) -> Result<Turn, ApiError> {
         let mut turn = Turn::default();
         for (at, message) in self.messages.iter().enumerate() {
             let read = MessageInput::deserialize(message);

@@ -12,6 +12,7 @@ mod webhooks;
 
 use axum::Router;
 
+pub(crate) use self::{input::Input, questions::Given};
 use crate::{app::App, files::Files};
 
 /// Routes below `/api`; with uploads if `files` is set.

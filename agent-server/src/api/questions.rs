@@ -50,7 +50,7 @@ struct Answers {
 /// Answer to one question: exactly one of `allow`, `arguments` and `value`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+pub(crate) struct Given {
     question: String,
     #[serde(default)]
     digest: String,
@@ -72,7 +72,16 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
 }
 
 impl Given {
-    fn value(&self, question: &Question) -> Result<Value, ApiError> {
+    /// Id of the question.
+    pub(crate) fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// Returns the answer to a question.
+    ///
+    /// # Errors
+    /// 400 unless exactly one form of an answer is given.
+    pub(crate) fn value(&self, question: &Question) -> Result<Value, ApiError> {
         if self.reason.is_some() && self.allow != Some(false) {
             return Err(ApiError::invalid("'reason' requires \"allow\": false"));
         }

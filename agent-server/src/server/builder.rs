@@ -18,6 +18,7 @@ use crate::{
     router::Guards,
     spending::Spending,
     studio::Studio,
+    teams::{ServedTeam, Teams},
     webhooks::Webhooks,
 };
 
@@ -32,6 +33,7 @@ const STREAMS: usize = 10_000;
 #[must_use = "a builder does nothing until it is built"]
 pub struct ServerBuilder {
     agents: Vec<Served>,
+    teams: Vec<ServedTeam>,
     journal: Option<Arc<dyn Journal>>,
     keys: Option<Keys>,
     #[cfg(feature = "oidc")]
@@ -58,6 +60,7 @@ impl Default for ServerBuilder {
     fn default() -> Self {
         Self {
             agents: Vec::new(),
+            teams: Vec::new(),
             journal: None,
             keys: None,
             #[cfg(feature = "oidc")]
@@ -92,6 +95,13 @@ impl ServerBuilder {
     /// Adds agents.
     pub fn agents(mut self, agents: impl IntoIterator<Item = impl Into<Served>>) -> Self {
         self.agents.extend(agents.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a team. `/api/teams` serves it, and every other protocol serves it as one agent with the name
+    /// of the team.
+    pub fn team(mut self, team: impl Into<ServedTeam>) -> Self {
+        self.teams.push(team.into());
         self
     }
 
@@ -237,13 +247,14 @@ impl ServerBuilder {
     /// key list is empty, a key has a daily or monthly money limit without
     /// [`spending`](Self::spending), or the webhook settings are invalid.
     pub fn build(self) -> Result<Server> {
-        if self.agents.is_empty() && self.journal.is_none() {
+        if self.agents.is_empty() && self.teams.is_empty() && self.journal.is_none() {
             return Err(Error::config("the server has no agents: add one with agent(..)"));
         }
         let journal = self.journal.map_or_else(|| store(&self.agents), Ok)?;
         let drain = Drain::new();
+        let teams = Teams::new(self.teams, &journal, &drain)?;
         let mut agents = Vec::with_capacity(self.agents.len());
-        for served in self.agents {
+        for served in self.agents.into_iter().chain(teams.as_agents()?) {
             let name = served.name();
             if agents.iter().any(|other: &Served| other.name() == name) {
                 return Err(Error::config(format!("two agents are named '{name}': rename one of them")));
@@ -289,6 +300,7 @@ impl ServerBuilder {
         });
         Ok(Server {
             app,
+            teams,
             guards,
             connections: self.connections,
             recovers: self.recovers,

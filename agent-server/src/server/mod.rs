@@ -13,6 +13,7 @@ use crate::{
     listen,
     router::{self, Guards},
     studio::Studio,
+    teams::Teams,
 };
 
 /// HTTP server for agents, ready for requests. Cheap to clone.
@@ -41,6 +42,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Server {
     app: App,
+    teams: Teams,
     guards: Guards,
     connections: usize,
     recovers: bool,
@@ -57,7 +59,7 @@ impl Server {
     /// Returns the routes with all their layers, to be merged into another application. The
     /// application is then responsible for connections and for [recovery](Self::recover).
     pub fn router(&self) -> Router {
-        let api = router::router(&self.app, &self.guards);
+        let api = router::router(&self.app, &self.teams, &self.guards);
         match self.studio {
             Some(studio) => studio.beside(api, self.app.files().is_ok()),
             None => api,
@@ -78,13 +80,15 @@ impl Server {
     /// journal, and queued runs, a few at a time. Ignores runs that wait for answers, failed, or
     /// were paused or cancelled by a user. Ends when the server [drains](Self::drain).
     pub async fn recover(&self) {
+        self.teams.recover(&**self.app.journal()).await;
         self.app.keep_recovering().await;
     }
 
     /// Rejects new runs and brings active ones to a safe point `within` this time, from which
     /// another process resumes them.
     pub async fn drain(&self, within: Duration) -> agent::exec::Drained {
-        self.app.end_runs(within).await
+        let (drained, ()) = tokio::join!(self.app.end_runs(within), self.teams.drain(within));
+        drained
     }
 
     /// Serves, and [recovers](Self::recover) unless the builder disabled it, until `shutdown`

@@ -192,7 +192,7 @@ fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
 }
 
 /// Renames the members of an event to the protocol's convention.
-fn snake_case(event: Value) -> Value {
+pub(crate) fn snake_case(event: Value) -> Value {
     let Value::Object(members) = event else { return event };
     let renamed = members.into_iter().map(|(name, value)| {
         let mut written = String::with_capacity(name.len() + 4);

@@ -61,6 +61,7 @@ function query(values) {
 
 const session = (it) => `/api/sessions/${name(it)}`;
 const run = (it) => `/api/runs/${name(it)}`;
+const team = (of, it) => `/api/teams/${name(of)}/sessions/${name(it)}`;
 
 export const api = {
   /** Capabilities of this studio; served beside the page. */
@@ -80,6 +81,15 @@ export const api = {
   steer: (it, input) => post(`${run(it)}/steer`, { input }),
   answer: (it, answers, of) => post(`${run(it)}/answers${query({ session: of })}`, { answers }),
 
+  teams: () => get("/api/teams").then((all) => all.teams),
+  teamSessions: (of) => get(`/api/teams/${name(of)}/sessions`).then((all) => all.sessions),
+  team: (of, it) => get(team(of, it)),
+  startTeam: (of, body) => post(`/api/teams/${name(of)}/runs`, body, { "idempotency-key": crypto.randomUUID() }),
+  tellTeam: (of, it, body) => post(`${team(of, it)}/messages`, body, { "idempotency-key": crypto.randomUUID() }),
+  answerTeam: (of, it, body) => post(`${team(of, it)}/answers`, body),
+  /** Stops or resumes the run of a session. */
+  actTeam: (of, it, what) => post(`${team(of, it)}/${what}`),
+
   fork: (it, body) => post(`${session(it)}/fork`, body),
   replay: (it, body) => post(`${session(it)}/replay`, body),
   undo: (it, body) => post(`${session(it)}/undo`, body),
@@ -88,6 +98,11 @@ export const api = {
 
   /** A session as text for saving: a link cannot carry the key. */
   export: (it, format) => send("GET", `${session(it)}/export${query({ format })}`).then((response) => response.blob()),
+
+  /** Event frames of a team's session after a change, until its run ends. */
+  async *teamEvents(of, it, { after, signal }) {
+    yield* framesOf(await send("GET", `${team(of, it)}/events${query({ after })}`, { signal, headers: { accept: "text/event-stream" } }));
+  },
 
   /** Event frames of a run after a position, until the run stops. */
   async *events(it, { after, of, signal }) {

@@ -29,6 +29,7 @@ export function useStore(it) {
 
 export const config = store({ read_only: false, files: false });
 export const agents = store([]);
+export const teams = store([]);
 export const runs = store(null);
 export const questions = store([]);
 /** Reason why the server could not be reached, if any. */
@@ -97,6 +98,7 @@ export async function begin() {
   try {
     config.set(await api.config());
     agents.set(await api.agents());
+    teams.set(await api.teams());
     locked.set(false);
   } catch (error) {
     if (error.wantsKey) {

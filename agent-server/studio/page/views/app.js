@@ -2,7 +2,7 @@
 import { key } from "../lib/api.js";
 import { html, useEffect, useLayoutEffect, useState } from "../lib/html.js";
 import { go, link, parse } from "../lib/routes.js";
-import { begin, config, dismiss, locked, questions, runs, toasts, told, trouble, useStore } from "../lib/store.js";
+import { begin, config, dismiss, locked, questions, runs, teams, toasts, told, trouble, useStore } from "../lib/store.js";
 import { Compare } from "./compare.js";
 import { Dialogs, help } from "./dialogs.js";
 import { Live } from "./live.js";
@@ -11,6 +11,8 @@ import { Problem } from "./parts.js";
 import { Questions } from "./questions.js";
 import { SessionView, TABS } from "./session.js";
 import { Sessions } from "./sessions.js";
+import { TeamView } from "./team.js";
+import { Teams } from "./teams.js";
 
 const THEMES = ["auto", "light", "dark"];
 
@@ -68,7 +70,7 @@ function useKeys(route, setTheme) {
 export function App() {
   const route = useRoute();
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "auto");
-  const [waiting, live, isLocked, problem, settings] = [questions, runs, locked, trouble, config].map(useStore);
+  const [waiting, live, isLocked, problem, settings, groups] = [questions, runs, locked, trouble, config, teams].map(useStore);
   useEffect(() => void begin(), []);
   useKeys(route, setTheme);
   useEffect(() => {
@@ -83,6 +85,7 @@ export function App() {
       <nav aria-label="Main">
         ${place("live", "Live", running > 0 && html`<span class="badge live">${running}</span>`)}
         ${place("sessions", "Sessions")}
+        ${groups.length > 0 && place("teams", "Teams")}
         ${place("questions", "Questions", waiting.length > 0 && html`<span class="badge wait">${waiting.length}</span>`)}
         ${!settings.read_only && place("new", "New chat")}
       </nav>
@@ -106,6 +109,8 @@ function Page({ route }) {
   if (route.page === "session" && route.name) return html`<${SessionView} key=${route.name} name=${route.name} tab=${route.tab ?? "chat"} query=${route.query} />`;
   if (route.page === "sessions") return html`<${Sessions} query=${route.query} />`;
   if (route.page === "questions") return html`<${Questions} />`;
+  if (route.page === "teams") return html`<${Teams} />`;
+  if (route.page === "team" && route.name && route.tab) return html`<${TeamView} key=${`${route.name}/${route.tab}`} team=${route.name} session=${route.tab} />`;
   if (route.page === "compare") return html`<${Compare} key=${JSON.stringify(route.query)} query=${route.query} />`;
   if (route.page === "new") return html`<${NewChat} query=${route.query} />`;
   return html`<${Live} />`;

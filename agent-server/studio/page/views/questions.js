@@ -25,7 +25,8 @@ export function QuestionCard({ waiting, named, answered }) {
   const send = async (answer) => {
     setBusy(true);
     try {
-      await api.answer(run, [{ question: question.id, digest: question.digest || undefined, ...answer }], session);
+      if (waiting.reply) await waiting.reply(answer);
+      else await api.answer(run, [{ question: question.id, digest: question.digest || undefined, ...answer }], session);
       questions.set((all) => all.filter((it) => it.run !== run || it.question.id !== question.id));
       toast("The answer was accepted: the run resumes.");
       answered?.();

@@ -20,6 +20,7 @@ mod sessions;
 mod spending;
 mod stops;
 pub(crate) mod support;
+mod teams;
 mod tenants;
 pub(crate) mod webhooks;
 mod worker_admin;
