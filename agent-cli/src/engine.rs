@@ -69,6 +69,21 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Refuses a team, unless runs execute in this process.
+    ///
+    /// # Errors
+    /// With every other engine.
+    pub(crate) fn refuse_team(&self, name: &str) -> Result<()> {
+        match self {
+            Self::Here => Ok(()),
+            _ => Err(Error::config(format!(
+                "team '{name}' runs in the process of its server, and not with the engine {self}: leave --engine out"
+            ))),
+        }
+    }
+}
+
 impl FromStr for RestateAddress {
     type Err = String;
 

@@ -19,6 +19,7 @@ mod output;
 mod run;
 mod saved_prompts;
 mod store;
+mod team;
 mod telemetry;
 
 use std::{ffi::OsString, process::ExitCode};

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use agent::{
     Agent, AgentBuilder, Effect, Error, Model, Result, Tool,
-    config::{self, DifferenceKind, Loader, Locator, StoreAddress, UnusedVariable, Watched},
+    config::{self, DifferenceKind, LoadedTeam, Loader, Locator, StoreAddress, UnusedVariable, Watched},
     core::Journal,
     llm::{self, Providers, offline::OfflineModel},
     middleware::{Approval, Permissions},
@@ -15,7 +15,7 @@ use crate::{
     agents_md::ProjectInstructions,
     cli::Global,
     output::{Paint, plain},
-    store, telemetry,
+    store, team, telemetry,
 };
 
 /// Lets models be named of the providers in the file that the options name.
@@ -105,7 +105,7 @@ pub(crate) fn assemble(global: &Global) -> Result<Assembled> {
 }
 
 /// The error of a variable that no file has.
-fn no_variable(unused: &UnusedVariable, file: &str) -> Error {
+pub(crate) fn no_variable(unused: &UnusedVariable, file: &str) -> Error {
     let near = unused.nearest.as_ref().map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
     Error::config(format!("--set: there is no variable '{}'{file}{near}", unused.name))
 }
@@ -141,7 +141,7 @@ pub(crate) fn assembled(loaded: config::Loaded, global: &Global) -> Result<Assem
 }
 
 /// The builder with what the options say in the place of a file, or beside it.
-fn with_options(mut builder: AgentBuilder, global: &Global) -> Result<AgentBuilder> {
+pub(crate) fn with_options(mut builder: AgentBuilder, global: &Global) -> Result<AgentBuilder> {
     if let Some(name) = &global.name {
         builder = builder.name(name);
     }
@@ -176,19 +176,24 @@ pub(crate) fn loader(global: &Global) -> Loader {
     if global.lenient { loader.lenient() } else { loader }
 }
 
-/// Builds the agents of several files, or the one that the options mean, and says where their sessions are: in one place. The agents' builders have no store
-/// yet.
+/// Builds the agents of several files, or the one that the options mean, reads the teams among the files, and says where their sessions are: in one
+/// place. The agents' builders have no store yet.
 ///
 /// # Errors
 /// As [`assemble`], and if the files name different stores.
 #[cfg(feature = "serve")]
-pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Result<(Vec<Assembled>, StoreAddress)> {
+pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Result<(Vec<Assembled>, Vec<LoadedTeam>, StoreAddress)> {
     let files: Vec<_> = match files {
         [] => vec![global.file.clone()],
         files => files.iter().cloned().map(Some).collect(),
     };
-    let (mut agents, mut stores) = (Vec::new(), Vec::new());
+    let (mut agents, mut teams, mut stores) = (Vec::new(), Vec::new(), Vec::new());
     for file in files {
+        if let Some(team) = team::team_of(&Global { file: file.clone(), ..global.clone() })? {
+            stores.extend(team.store().cloned().filter(|store| !stores.contains(store)));
+            teams.push(team);
+            continue;
+        }
         let agent = assemble_any(&Global { file, ..global.clone() })?;
         stores.extend(agent.store.clone().filter(|store| !stores.contains(store)));
         agents.push(agent);
@@ -196,14 +201,16 @@ pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Res
     let is_unused = |unused: &&UnusedVariable| {
         agents.iter().all(|agent: &Assembled| agent.unused_variables.iter().any(|other| other.name == unused.name))
     };
-    if let Some(unused) = agents.iter().flat_map(|agent| &agent.unused_variables).find(is_unused) {
+    if teams.is_empty()
+        && let Some(unused) = agents.iter().flat_map(|agent| &agent.unused_variables).find(is_unused)
+    {
         return Err(no_variable(unused, ""));
     }
     if stores.len() > 1 && global.store.is_none() {
         let stores = stores.iter().map(ToString::to_string).collect::<Vec<_>>().join("', '");
         return Err(Error::config(format!("the files name different stores ('{stores}'): say which with --store")));
     }
-    Ok((agents, store::address(global, stores.first())?))
+    Ok((agents, teams, store::address(global, stores.first())?))
 }
 
 /// Loads a file with the options of the command line, and returns the files that it consists of.
@@ -222,10 +229,15 @@ pub(crate) fn of_file(file: &Path, global: &Global) -> Result<(config::Loaded, W
         let (count, file) = (differences.len(), file.display());
         tell(&format!("agent: {count} differences from NexAU; list them with: agent doctor {file}"));
     }
-    if loaded.definition().model.name.starts_with("offline:") && global.model.as_deref() != Some(NO_MODEL) {
+    if is_stand_in(&loaded.definition().model.name) && global.model.as_deref() != Some(NO_MODEL) {
         tell("agent: the offline stand-in answers, which only finds and quotes; --model names another");
     }
     Ok((loaded, files))
+}
+
+/// True for the name of the offline model that only finds and quotes.
+pub(crate) fn is_stand_in(model: &str) -> bool {
+    model.starts_with("offline:") && model != "offline:script"
 }
 
 /// Returns the model of this name, or without one the offline model, with a note to the user.

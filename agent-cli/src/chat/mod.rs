@@ -31,6 +31,7 @@ use crate::{
     output::{End, cannot, wants_colour},
     run::json_or_text,
     saved_prompts::saved_prompts,
+    team,
 };
 
 /// The time between two pictures.
@@ -40,10 +41,17 @@ const AT_ONCE: usize = 256;
 
 /// Talks with the agent until the user goes away.
 pub(crate) async fn chat(wanted: Chat, mut global: Global) -> Result<End> {
+    global.file = wanted.agent_file.or(global.file);
+    if let Some(found) = team::team_of(&global)? {
+        if !wanted.inputs.all.is_empty() {
+            return Err(Error::config("--input is for one agent, and the file describes a team"));
+        }
+        let opened = team::open(found, &global).await?;
+        return team::chat(&opened, wanted.session, &global).await;
+    }
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(Error::config("a chat needs a terminal: use `agent run` in pipes and scripts"));
     }
-    global.file = wanted.agent_file.or(global.file);
     let loaded = load(&global).await?;
     let theme = if wants_colour() { wanted.theme } else { ThemeName::None };
     let (told, mut heard) = mpsc::channel(AT_ONCE);

@@ -14,6 +14,7 @@ use crate::{
     output::{End, print, print_json},
     run::{self, Driver},
     store::{agent_of, existing},
+    team,
 };
 
 /// The agent that the options mean, under the name that the session knows it by.
@@ -51,6 +52,10 @@ async fn open_run(loaded: &Loaded, session: &str) -> Result<Checkpoint> {
 
 /// Resumes a run that stopped.
 pub(crate) async fn resume(wanted: Resume, global: &Global) -> Result<End> {
+    if let Some(found) = team::team_of(global)? {
+        let opened = team::open(found, global).await?;
+        return team::resume(&opened, &wanted.session, wanted.allow_changed_agent, !wanted.no_input, global).await;
+    }
     let loaded = known(&wanted.session, global).await?;
     open_run(&loaded, &wanted.session).await?;
     let request = RunRequest::recover(wanted.session, []).streaming(true);
@@ -61,6 +66,12 @@ pub(crate) async fn resume(wanted: Resume, global: &Global) -> Result<End> {
 
 /// Answers what a run waits for.
 pub(crate) async fn approve(wanted: Approve, global: &Global) -> Result<End> {
+    if let Some(found) = team::team_of(global)? {
+        let opened = team::open(found, global).await?;
+        let given = Given::of(&wanted)?;
+        let value = |question: &agent::Question| given.as_ref().map(|given| given.to(question));
+        return team::approve(&opened, &wanted.session, wanted.question.as_deref(), value, global).await;
+    }
     let loaded = known(&wanted.session, global).await?;
     let open = open_run(&loaded, &wanted.session).await?;
     let meant = |id: &str| wanted.question.as_deref().is_none_or(|question| question == id);
@@ -155,6 +166,9 @@ pub(crate) async fn replay(wanted: Replay, global: &Global) -> Result<End> {
 /// Finds where two runs part.
 pub(crate) async fn diff(wanted: &Diff, global: &Global) -> Result<End> {
     let journal = existing(global).await?;
+    if let Some(end) = team::diff(&*journal, &wanted.one, &wanted.two, global).await? {
+        return Ok(end);
+    }
     let one = recording(&*journal, &wanted.one, global).await?;
     let two = recording(&*journal, &wanted.two, global).await?;
     let Some(parts) = parting(&one, &two) else {

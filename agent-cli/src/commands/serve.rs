@@ -19,7 +19,7 @@ use crate::{
     follow::Following,
     load::assemble_all,
     output::{End, announce, cannot, print, print_json},
-    telemetry,
+    team, telemetry,
 };
 
 /// Serves agents until a shutdown signal, and then drains active runs.
@@ -53,8 +53,12 @@ pub(crate) async fn serve(wanted: Serve, global: &Global) -> Result<End> {
 /// followed here either.
 async fn with_agents(wanted: &Serve, global: &Global, following: &mut Following) -> Result<ServerBuilder> {
     let follows = !wanted.no_watch && wanted.engine == Engine::Here;
-    let (agents, address) = assemble_all(&wanted.files, global)?;
+    let (agents, teams, address) = assemble_all(&wanted.files, global)?;
     let mut server = Server::builder();
+    for found in teams {
+        wanted.engine.refuse_team(found.name())?;
+        server = server.team(team::served(found, global)?);
+    }
     for agent in agents {
         server = server.agent(following.served(agent, follows)?);
     }

@@ -14,6 +14,7 @@ use crate::{
     output::{End, cannot},
     run::{Driver, json_or_text},
     saved_prompts::{expanded, saved_prompts},
+    team,
 };
 
 /// Answers one prompt.
@@ -32,6 +33,11 @@ pub(crate) async fn run(wanted: Run, mut global: Global) -> Result<End> {
     let saved = saved_prompts(global.dir.as_deref().unwrap_or(Path::new(".")));
     parts.push(agent::Part::text(expanded(&saved, &prompt).unwrap_or(prompt)));
 
+    if let Some(found) = team::team_of(&global)? {
+        refuse_of_agents(&wanted)?;
+        let opened = team::open(found, &global).await?;
+        return team::run(&opened, parts, wanted.session, wanted.no_input, &global).await;
+    }
     let loaded = load(&global).await?;
     let mut builder = loaded.builder.clone();
     if let Some(file) = &wanted.output_schema {
@@ -52,6 +58,21 @@ pub(crate) async fn run(wanted: Run, mut global: Global) -> Result<End> {
     }
     let driver = Driver::new(&agent, &global).no_input(wanted.no_input).final_only(wanted.output_schema.is_some());
     driver.drive(request).await
+}
+
+/// Refuses options that only one agent has.
+fn refuse_of_agents(wanted: &Run) -> Result<()> {
+    let given = [
+        ("--output-schema", wanted.output_schema.is_some()),
+        ("--max-steps", wanted.max_steps.is_some()),
+        ("--input", !wanted.inputs.all.is_empty()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Error::config(format!(
+            "{option} is for one agent, and the file describes a team: write it into the files of the agents"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn read_prompt() -> Result<String> {

@@ -12,6 +12,7 @@ use crate::{
     load::{assemble, is_agent_file},
     output::{End, announce, cannot},
     store::{self, existing},
+    team,
 };
 
 /// Serves the page, over a store and agents if any are named, until somebody interrupts it.
@@ -66,7 +67,12 @@ fn server(
     let studio = Studio::new().read_only(wanted.read_only);
     let mut server = Server::builder().store(OneTenant::new(journal)).studio(studio).recovery(false);
     for file in files {
-        let agent = assemble(&Global { file: Some(file.clone()), ..global.clone() })?;
+        let global = Global { file: Some(file.clone()), ..global.clone() };
+        if let Some(found) = team::team_of(&global)? {
+            server = server.team(team::served(found, &global)?);
+            continue;
+        }
+        let agent = assemble(&global)?;
         server = server.agent(following.served(agent, !wanted.no_watch)?);
     }
     server.build()

@@ -21,7 +21,10 @@ use crate::{
 /// Runs jobs until a shutdown signal, and then drains active runs.
 pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
     telemetry::will_write(wanted.logs.log.clone());
-    let (agents, address) = assemble_all(&wanted.files, global)?;
+    let (agents, teams, address) = assemble_all(&wanted.files, global)?;
+    if let Some(found) = teams.first() {
+        wanted.engine.refuse_team(found.name())?;
+    }
     telemetry::write();
     let files = wanted.uploads.as_ref().map(|folder| DiskFiles::open(folder).map(Files::new)).transpose()?;
     let with_files = |agent: AgentBuilder| files.iter().fold(agent, |agent, files| files.attach(agent));

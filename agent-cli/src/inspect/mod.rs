@@ -20,6 +20,7 @@ use crate::{
     cli::{Global, Inspect, Which},
     output::{End, count, dollars, line, moment, print, print_json, span},
     store::{agent_of, existing},
+    team,
 };
 
 /// A run with those below it, as the session's journal tells it.
@@ -64,9 +65,15 @@ impl Recorded {
 /// Looks into a run.
 pub(crate) async fn inspect(wanted: Inspect, global: &Global) -> Result<End> {
     let journal = existing(global).await?;
+    let nothing_said = !(wanted.messages || wanted.changes || wanted.timeline || wanted.flame);
+    if nothing_said
+        && wanted.which.run.is_none()
+        && let Some(end) = team::inspect(&*journal, &wanted.which.session, global).await?
+    {
+        return Ok(end);
+    }
     let recorded = Recorded::read(&*journal, &wanted.which, global.name.as_deref()).await?;
     let spans = spans(&recorded.entries);
-    let nothing_said = !(wanted.messages || wanted.changes || wanted.timeline || wanted.flame);
     if global.json {
         return in_json(&wanted, &*journal, &recorded, &spans, nothing_said).await;
     }

@@ -12,7 +12,7 @@ pub(crate) use agent_server::decision;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-pub(crate) use self::ask::{about, always, always_what, json_or_text};
+pub(crate) use self::ask::{about, always, always_what, answers as ask_at_terminal, json_or_text, somebody_is_there};
 use self::progress::Progress;
 use crate::{
     cli::Global,
@@ -230,7 +230,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Waits for Ctrl-C, SIGINT or SIGTERM.
-async fn interrupted() -> End {
+pub(crate) async fn interrupted() -> End {
     match agent::shutdown_signal().await {
         Ok("SIGTERM") => End::Terminated,
         Ok(_) => End::Interrupted,

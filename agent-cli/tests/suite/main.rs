@@ -16,3 +16,4 @@ mod own_providers;
 mod postgres;
 mod serve;
 mod support;
+mod teams;

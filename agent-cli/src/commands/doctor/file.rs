@@ -5,13 +5,18 @@ use std::{
     path::Path,
 };
 
-use agent::{Agent, AgentBuilder, AgentDefinition, config::Loaded, core::model::ToolFinding, llm::Catalogue};
+use agent::{
+    Agent, AgentBuilder, AgentDefinition,
+    config::{Exporter, Loaded},
+    core::model::ToolFinding,
+    llm::Catalogue,
+};
 
 use super::{Finding, machine};
 use crate::{
     cli::{Doctor, Global},
     listing,
-    load::loader,
+    load::{is_stand_in, loader},
     output::{count, explained},
     store,
 };
@@ -40,22 +45,9 @@ pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> V
     }) {
         findings.push(machine::sandbox(true));
     }
-    if let Some(exporter) = loaded.exporter() {
-        findings.push(Finding::well(
-            "telemetry",
-            format!(
-                "runs are told to {}",
-                exporter.endpoint.as_deref().unwrap_or("the collector that the environment names")
-            ),
-        ));
-    }
+    findings.extend(loaded.exporter().map(telemetry));
     if wanted.network {
-        let mut addresses = BTreeSet::new();
-        loaded.model_addresses().for_each(|(name, url)| {
-            let provider = name.split_once(':').map_or(name, |(provider, _)| provider);
-            addresses.insert((provider.to_owned(), url.map(str::to_owned)));
-        });
-        findings.extend(machine::reach_models(&addresses).await);
+        findings.extend(machine::reach_models(&addresses(&loaded)).await);
     }
     let mut agents = Vec::new();
     gather_agents(loaded.definition(), "", &mut agents);
@@ -65,8 +57,22 @@ pub(super) async fn findings(file: &Path, wanted: &Doctor, global: &Global) -> V
     findings
 }
 
+pub(super) fn telemetry(exporter: &Exporter) -> Finding {
+    let endpoint = exporter.endpoint.as_deref().unwrap_or("the collector that the environment names");
+    Finding::well("telemetry", format!("runs are told to {endpoint}"))
+}
+
+/// The providers of an agent's models, each with the address that the file sets.
+pub(super) fn addresses(loaded: &Loaded) -> BTreeSet<(String, Option<String>)> {
+    let address = |(name, url): (&str, Option<&str>)| {
+        let provider = name.split_once(':').map_or(name, |(provider, _)| provider);
+        (provider.to_owned(), url.map(str::to_owned))
+    };
+    loaded.model_addresses().map(address).collect()
+}
+
 /// The agents by the keys that lead to them, the one at the top first, which has none.
-fn gather_agents(definition: &AgentDefinition, key: &str, agents: &mut Vec<String>) {
+pub(super) fn gather_agents(definition: &AgentDefinition, key: &str, agents: &mut Vec<String>) {
     agents.push(key.to_owned());
     for (name, below) in &definition.sub_agents {
         let key = if key.is_empty() { name.clone() } else { format!("{key}/{name}") };
@@ -75,7 +81,7 @@ fn gather_agents(definition: &AgentDefinition, key: &str, agents: &mut Vec<Strin
 }
 
 /// Checks the tools of the agent with this key.
-async fn agent(loaded: &Loaded, key: &str) -> Vec<Finding> {
+pub(super) async fn agent(loaded: &Loaded, key: &str) -> Vec<Finding> {
     let built = match key {
         "" => loaded.builder().build().map_err(|error| loaded.locator().located(error)),
         key => loaded.sub_agent(key).and_then(AgentBuilder::build),
@@ -89,7 +95,7 @@ async fn agent(loaded: &Loaded, key: &str) -> Vec<Finding> {
     findings
 }
 
-fn problem(problem: &agent::config::Problem) -> Finding {
+pub(super) fn problem(problem: &agent::config::Problem) -> Finding {
     let place = format!("{}:{}:{}", problem.file().display(), problem.line(), problem.column());
     Finding {
         what: "file".to_owned(),
@@ -105,7 +111,7 @@ fn about_files(loaded: &Loaded) -> String {
 }
 
 /// Models by name, with the agents that ask them.
-fn gather_models(definition: &AgentDefinition, above: &str, models: &mut BTreeMap<String, Vec<String>>) {
+pub(super) fn gather_models(definition: &AgentDefinition, above: &str, models: &mut BTreeMap<String, Vec<String>>) {
     let name = format!("{above}{}", definition.name);
     // An agent elsewhere has its own.
     if !definition.model.name.starts_with("relay:") {
@@ -117,7 +123,7 @@ fn gather_models(definition: &AgentDefinition, above: &str, models: &mut BTreeMa
 }
 
 /// That it can be made was seen when the file was read.
-fn model(name: &str, whose: &[String]) -> Finding {
+pub(super) fn model(name: &str, whose: &[String]) -> Finding {
     let plain = name.split_once(':').map_or(name, |(_, model)| model.split('@').next().unwrap_or(model));
     let known = Catalogue::builtin().iter().find(|(known, _)| *known == plain).map(|(_, entry)| {
         let window = entry.max_context.map_or_else(String::new, |tokens| format!(", {} tokens", count(tokens)));
@@ -125,14 +131,14 @@ fn model(name: &str, whose: &[String]) -> Finding {
         let priced = if entry.price.is_some() { ", priced" } else { "" };
         format!("{window}{}{}{priced}", can(entry.tools, "tools"), can(entry.json_schema, "JSON Schema"))
     });
-    let known = known.unwrap_or_else(|| match name.starts_with("offline:") {
+    let known = known.unwrap_or_else(|| match is_stand_in(name) {
         true => ": the offline stand-in, which only finds and quotes".to_owned(),
         false => ": not in the catalogue, so neither its window nor its price is known".to_owned(),
     });
     Finding::well("model", format!("{name}{known} (for {})", whose.join(", ")))
 }
 
-fn sub_agents(definition: &AgentDefinition, above: &str) -> Vec<Finding> {
+pub(super) fn sub_agents(definition: &AgentDefinition, above: &str) -> Vec<Finding> {
     let name = format!("{above}{}", definition.name);
     let offered = definition.middleware.iter().any(|part| part.name == "delegation");
     let mut findings = Vec::new();
@@ -146,7 +152,7 @@ fn sub_agents(definition: &AgentDefinition, above: &str) -> Vec<Finding> {
     findings
 }
 
-fn uses(definition: &AgentDefinition, is_so: &dyn Fn(&AgentDefinition) -> bool) -> bool {
+pub(super) fn uses(definition: &AgentDefinition, is_so: &dyn Fn(&AgentDefinition) -> bool) -> bool {
     is_so(definition) || definition.sub_agents.values().any(|below| uses(&below.agent, is_so))
 }
 

@@ -3,12 +3,14 @@
 mod file;
 mod machine;
 mod plugin;
+mod team;
 
 use agent::{Error, Result};
 use serde_json::json;
 
 use crate::{
     cli::{Doctor, Global},
+    load::loader,
     output::{End, plain, print, print_json},
 };
 
@@ -37,6 +39,7 @@ pub(crate) async fn doctor(wanted: &Doctor, global: &Global) -> Result<End> {
     let findings = match wanted.place.as_ref().or(global.file.as_ref()) {
         Some(folder) if folder.is_dir() => plugin::findings(folder)?,
         Some(file) if !file.exists() => return Err(Error::config(format!("there is no file '{}'", file.display()))),
+        Some(file) if loader(global).is_team(file) => team::findings(file, wanted, global).await,
         Some(file) => file::findings(file, wanted, global).await,
         None => machine::findings(wanted, global).await,
     };
