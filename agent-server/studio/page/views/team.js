@@ -80,15 +80,14 @@ function Members({ view, session, chosen, choose, writing }) {
       <div class="bar"><button class="link title" aria-pressed=${chosen === member.id} onClick=${() => choose(member.id)}>${member.id}</button>
         <span class="push"><${Badge} word=${member.status} title=${member.error} /></span></div>
       <p class="quiet clip">${writing.get(member.id)?.slice(-120) ?? (member.task ? `works on ${member.task}` : member.unread ? `${plural(member.unread, "message")} unread` : member.role)}</p>
-      <p class="figures">${plural(member.turns, "turn")} · ${used(member.usage) || "no tokens"} ·
-        <a href=${link("session", `${session}:${member.id}`)}>conversation</a></p></li>`)}</ul></section>`;
+      <p class="figures">${plural(member.turns, "turn")} · ${used(member.usage) || "no tokens"} · ${" "}<a href=${link("session", `${session}:${member.id}`)}>conversation</a></p></li>`)}</ul></section>`;
 }
 
 const LOOK = { pending: "", in_progress: "live", completed: "good" };
 
 function Board({ view }) {
   return html`<section aria-labelledby="board"><div class="head"><h2 id="board">Tasks</h2></div>
-    ${view.tasks.length ? html`<div class="sheet" tabindex="0" role="region" aria-label="Task board"><table><thead><tr><th>Task</th><th>Title</th><th>Status</th><th>Owner</th><th>Needs</th></tr></thead>
+    ${view.tasks.length ? html`<div class="board" tabindex="0" role="region" aria-label="Task board"><table><thead><tr><th>Task</th><th>Title</th><th>Status</th><th>Owner</th><th>Needs</th></tr></thead>
       <tbody>${view.tasks.map((task) => html`<tr key=${task.id}><td>${task.id}</td><td>${task.title}${task.result && html`<div class="quiet">${task.result}</div>`}</td>
         <td><span class="badge ${task.is_blocked ? "wait" : LOOK[task.status]}">${task.is_blocked && task.status === "pending" ? "blocked" : task.status.replace("_", " ")}</span></td>
         <td>${task.owner ?? "–"}</td><td>${task.dependencies?.join(", ") || "–"}</td></tr>`)}</tbody></table></div>`

@@ -36,9 +36,9 @@ test("a person starts a team, sees its members, board and waits, answers a membe
   await page.getByRole("button", { name: "builder-1" }).click();
   await page.getByRole("heading", { name: "Messages of builder-1" }).waitFor();
   await page.getByRole("button", { name: "Show all" }).click();
-  await page.getByLabel("Message").fill("Once more.");
+  await page.getByRole("textbox", { name: "Message" }).fill("Once more.");
   await page.getByRole("button", { name: "Start a run" }).click();
-  await page.getByText("Which colour?").waitFor();
+  await page.getByRole("button", { name: "builder-2" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByText("The run ended: stopped.").waitFor();
   check();
