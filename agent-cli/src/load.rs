@@ -182,7 +182,10 @@ pub(crate) fn loader(global: &Global) -> Loader {
 /// # Errors
 /// As [`assemble`], and if the files name different stores.
 #[cfg(feature = "serve")]
-pub(crate) fn assemble_all(files: &[std::path::PathBuf], global: &Global) -> Result<(Vec<Assembled>, Vec<LoadedTeam>, StoreAddress)> {
+pub(crate) fn assemble_all(
+    files: &[std::path::PathBuf],
+    global: &Global,
+) -> Result<(Vec<Assembled>, Vec<LoadedTeam>, StoreAddress)> {
     let files: Vec<_> = match files {
         [] => vec![global.file.clone()],
         files => files.iter().cloned().map(Some).collect(),

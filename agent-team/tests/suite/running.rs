@@ -183,7 +183,10 @@ fn a_team_that_cannot_work_is_refused_when_it_is_built() {
     let lead = || scripted("lead", []);
     let team = || Team::builder("team").leader(lead());
     let error = |built: agent_core::Result<Team>| built.expect_err("refused").message().to_owned();
-    assert_eq!(error(Team::builder("team").build()), "a team needs a leader or a pattern: set it with leader(..) or pattern(..)");
+    assert_eq!(
+        error(Team::builder("team").build()),
+        "a team needs a leader or a pattern: set it with leader(..) or pattern(..)"
+    );
     let twice = team().member("leader", lead()).member("x y", lead()).member("a", lead()).member("a", lead());
     let twice = twice.describe("b", "").max_members(0).max_rounds(0).deadline(Duration::ZERO);
     let message = error(twice.build());

@@ -84,6 +84,8 @@ mod team;
 mod telemetry;
 mod text;
 
+#[cfg(feature = "team")]
+pub use self::team::{LoadedFile, LoadedTeam};
 pub use self::{
     loaded::{Loaded, to_yaml},
     loader::Loader,
@@ -97,8 +99,6 @@ pub use self::{
     telemetry::Exporter,
     text::Format,
 };
-#[cfg(feature = "team")]
-pub use self::team::{LoadedFile, LoadedTeam};
 
 /// Translates an agent file of NexAU, and returns the differences. References (`${env.NAME}`) stay as they are,
 /// and files that it names are named in the translation. [`Loader`] does this by itself.

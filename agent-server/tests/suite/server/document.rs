@@ -11,8 +11,8 @@ use super::support::{Serving, support};
 /// Returns the routes in the sources, with the prefix of their mount point.
 fn routes() -> BTreeSet<String> {
     let mut routes = BTreeSet::new();
-    let protocols =
-        ["src/ag_ui", "src/ui_stream", "src/openai", "src/a2a", "src/auth", "src/teams", "src"].map(|folder| (folder, ""));
+    let protocols = ["src/ag_ui", "src/ui_stream", "src/openai", "src/a2a", "src/auth", "src/teams", "src"]
+        .map(|folder| (folder, ""));
     for (folder, prefix) in protocols.into_iter().chain([("src/api", "/api")]) {
         let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
         while let Some(at) = folders.pop() {
