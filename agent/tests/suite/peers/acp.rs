@@ -8,7 +8,7 @@ use agent::{
     testing::{ScriptedModel, Turn},
     tools::{
         Stdio, Workspace,
-        peers::{ACP_PERMISSION, AcpAgent, AcpBuilder, Permission},
+        peers::{ACP_ELICITATION, ACP_PERMISSION, AcpAgent, AcpBuilder, Permission},
         sandbox::{Exit, MemorySandbox},
     },
 };
@@ -180,4 +180,34 @@ async fn a_conversation_goes_on_in_the_same_program_and_is_loaded_in_another_pro
     let error = forgetful.start(RunRequest::user("four").session("s")).await.expect_err("cannot load");
     assert_eq!(error.kind(), ErrorKind::SubAgentNotFound, "{error}");
     assert!(!support_log(&home).contains(&"four".to_owned()));
+}
+
+#[tokio::test]
+async fn a_form_of_a_program_is_a_question_whose_answer_continues_its_turn() {
+    let home = home();
+    let open = agent(program(home.path()));
+    let waits = interrupted(open.run("form").await);
+    let question = &waits.questions[0];
+    assert_eq!((question.kind.as_str(), &question.payload["message"]), (ACP_ELICITATION, &json!("Where?")));
+    assert!(question.payload["schema"]["properties"]["city"].is_object(), "{}", question.payload);
+    let given = answers(&waits, &json!({"action": "accept", "content": {"city": "Bern"}}));
+    let end = finished(open.start(RunRequest::resume(waits, given)).await);
+    assert_eq!(end.answer, r#"the form: "accept" "Bern""#);
+    assert!(!support_log(&home).contains(&"no forms".to_owned()), "the program is told that there are forms");
+}
+
+#[tokio::test]
+async fn options_are_set_for_each_session_and_a_session_is_resumed_without_its_history_if_possible() {
+    let (home, journal) = (home(), MemoryJournal::default());
+    let process = || {
+        let builder = AcpAgent::builder(super::support::acp::resuming(home.path()));
+        let coder = builder.option("model", "fast").option("brave", true).build().expect("builds");
+        Agent::of_tool("coder", coder).store(journal.clone()).build().expect("builds")
+    };
+    finished(process().start(RunRequest::user("one").session("s")).await);
+    finished(process().start(RunRequest::user("two").session("s")).await);
+    let log = support_log(&home);
+    let count = |text: &str| log.iter().filter(|line| line.contains(text)).count();
+    assert_eq!((count(r#""model" is "fast""#), count(r#""brave" is true"#)), (2, 2), "{log:?}");
+    assert_eq!((count("resumed"), count("loaded")), (1, 0), "{log:?}");
 }

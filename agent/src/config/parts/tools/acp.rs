@@ -41,6 +41,9 @@ pub(super) struct AcpConfig {
     /// The way in which it is logged in to.
     #[serde(default)]
     authenticate: Option<String>,
+    /// Options of each session, by the program's ids of them: texts or truth values.
+    #[serde(default)]
+    options: BTreeMap<String, serde_json::Value>,
     /// Seconds that a call may take.
     #[serde(default)]
     #[schemars(range(min = 0.001))]
@@ -96,6 +99,9 @@ pub(super) fn tools(config: AcpConfig) -> Result<ToolSet> {
     }
     if let Some(method) = config.authenticate {
         agent = agent.authenticate(method);
+    }
+    for (option, value) in config.options {
+        agent = agent.option(option, value);
     }
     if let Some(time) = config.timeout {
         agent = agent.timeout(seconds(time)?);

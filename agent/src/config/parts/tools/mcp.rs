@@ -6,7 +6,7 @@ use agent_core::{Error, Result};
 use agent_exec::{AgentSoFar, ModelDefinition};
 use agent_tools::{
     Stdio,
-    mcp::{Client, Endpoint, Http, OAuth},
+    mcp::{Client, Endpoint, Http, OAuth, Protocol},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -74,6 +74,31 @@ pub(super) struct McpConfig {
     unchecked_output: bool,
     /// URLs of folders to announce to the server.
     roots: Vec<String>,
+    /// The revision of the protocol. Default: `auto`, which probes the server.
+    protocol: Revision,
+}
+
+/// Revision of the protocol.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Revision {
+    /// 2026-07-28 if the server knows it, otherwise an older one.
+    #[default]
+    Auto,
+    /// 2026-07-28.
+    Stateless,
+    /// 2025-11-25 or older, without a probe.
+    Handshake,
+}
+
+impl From<Revision> for Protocol {
+    fn from(revision: Revision) -> Self {
+        match revision {
+            Revision::Auto => Self::Auto,
+            Revision::Stateless => Self::Stateless,
+            Revision::Handshake => Self::Handshake,
+        }
+    }
 }
 
 /// The model that a server may ask.
@@ -110,7 +135,7 @@ impl Access {
 
 pub(super) fn tools(config: McpConfig, from: AgentSoFar<'_>) -> Result<Client> {
     let endpoint = endpoint(&config)?;
-    let mut client = Client::builder(config.name, endpoint);
+    let mut client = Client::builder(config.name, endpoint).protocol(config.protocol.into());
     if let Some(prefix) = config.prefix {
         client = client.prefix(prefix);
     }
@@ -167,7 +192,7 @@ fn is_own(name: &str, value: &str) -> Result<bool> {
     let is_same = match name.to_ascii_lowercase().as_str() {
         "accept" => has("*/*") || has("application/json") && has("text/event-stream"),
         "content-type" => has("application/json"),
-        "mcp-session-id" | "mcp-protocol-version" | "last-event-id" => false,
+        "mcp-session-id" | "mcp-protocol-version" | "mcp-method" | "mcp-name" | "last-event-id" => false,
         _ => return Ok(false),
     };
     match is_same {

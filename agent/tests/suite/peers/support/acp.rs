@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// Variable with the directory in which the program keeps its sessions and received messages.
 const HOME: &str = "PEERS_TEST_AGENT";
 
+/// The variable that says that it resumes sessions without their history.
+const RESUMES: &str = "PEERS_TEST_RESUMES";
+
 /// The variable that says that it cannot load sessions.
 const FORGETS: &str = "PEERS_TEST_FORGETS";
 
@@ -27,6 +30,10 @@ pub(crate) fn program(home: &Path) -> Stdio {
     let itself = env::current_exe().expect("a path").display().to_string();
     let home = home.display().to_string();
     Stdio::new(itself).args(["peers::support::acp::serve", "--exact", "--nocapture"]).env(HOME, home)
+}
+
+pub(crate) fn resuming(home: &Path) -> Stdio {
+    program(home).env(RESUMES, "1")
 }
 
 pub(crate) fn forgetful(home: &Path) -> Stdio {
@@ -57,7 +64,13 @@ impl Program {
             match message["method"].as_str() {
                 Some("initialize") => {
                     let loads = env::var(FORGETS).is_err();
-                    let capabilities = json!({"loadSession": loads, "promptCapabilities": {"image": true}});
+                    let mut capabilities = json!({"loadSession": loads, "promptCapabilities": {"image": true}});
+                    if env::var(RESUMES).is_ok() {
+                        capabilities["sessionCapabilities"] = json!({"resume": {}});
+                    }
+                    if params["clientCapabilities"]["elicitation"]["form"].is_null() {
+                        self.note("no forms");
+                    }
                     self.answer(&id, &json!({"protocolVersion": 1, "agentCapabilities": capabilities}));
                 }
                 Some("session/new") => {
@@ -73,6 +86,14 @@ impl Program {
                     self.update(&session, "agent_message_chunk", "also of old");
                     self.note(&format!("loaded {session}"));
                     self.answer(&id, &Value::Null);
+                }
+                Some("session/resume") => {
+                    self.note(&format!("resumed {}", params["sessionId"]));
+                    self.answer(&id, &json!({}));
+                }
+                Some("session/set_config_option") => {
+                    self.note(&format!("{} is {}", params["configId"], params["value"]));
+                    self.answer(&id, &json!({"configOptions": []}));
                 }
                 Some("session/prompt") => {
                     let text = params["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
@@ -109,6 +130,12 @@ impl Program {
                     ],
                 }),
             ),
+            ("form", _) => {
+                let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+                let form =
+                    json!({"sessionId": session, "mode": "form", "message": "Where?", "requestedSchema": schema});
+                self.ask("elicitation/create", &form);
+            }
             ("read", path) => {
                 self.ask("fs/read_text_file", &json!({"sessionId": session, "path": path, "line": 2, "limit": 1}));
             }
@@ -161,6 +188,9 @@ impl Program {
         }
         let said = match &message["result"] {
             Value::Null => format!("refused: {}", message["error"]["message"].as_str().unwrap_or_default()),
+            result if result.get("action").is_some() => {
+                format!("the form: {} {}", result["action"], result["content"]["city"])
+            }
             result if result.get("content").is_some() => {
                 format!("it reads: {}", result["content"].as_str().expect("text"))
             }
