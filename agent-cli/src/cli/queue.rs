@@ -47,6 +47,9 @@ pub(crate) struct Worker {
     pub(crate) per_tenant: Option<u64>,
     #[command(flatten)]
     pub(crate) logs: LogOptions,
+    /// Serve `/health`, `/ready` and `/metrics` at this address, without a key
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<SocketAddr>,
     /// Read uploaded files from this folder, which the server writes
     #[arg(long = "files", value_name = "DIR")]
     pub(crate) uploads: Option<PathBuf>,

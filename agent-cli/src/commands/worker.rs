@@ -7,8 +7,9 @@ use agent::{
     store::QueueLimits,
 };
 use agent_restate::{AgentEndpoint, AgentEndpointBuilder};
-use agent_server::{DiskFiles, Files, Spending, shape};
+use agent_server::{DiskFiles, Files, Spending, WorkerAdmin, shape};
 use serde_json::json;
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::{
     cli::{Global, Worker},
@@ -34,6 +35,7 @@ pub(crate) async fn worker(wanted: Worker, global: &Global) -> Result<End> {
         ("--concurrency", wanted.at_once.is_some()),
         ("--per-tenant", wanted.per_tenant.is_some()),
         ("--lease", wanted.lease.is_some()),
+        ("--admin", wanted.admin.is_some()),
     ];
     match &wanted.engine {
         Engine::Restate(restate) => {
@@ -68,9 +70,16 @@ async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker,
         Some(agent) => spending.charge(shape(job, agent, request)?),
         None => Ok(request),
     });
-    let worker = worker.build()?;
+    let admin = WorkerAdmin::new(journal);
+    let worker = worker.hooks(Arc::new(admin.clone())).build()?;
+    let (mut serving, mut at) = (JoinSet::new(), None); // ends with this function
+    if let Some(address) = wanted.admin {
+        let listener = TcpListener::bind(address).await.map_err(|e| cannot(address, e))?;
+        at = listener.local_addr().ok();
+        drop(serving.spawn(async move { admin.serve(listener, std::future::pending()).await }));
+    }
     match global.json {
-        true => print_json(&json!({"worker": worker.name()}))?,
+        true => print_json(&json!({"worker": worker.name(), "admin": at}))?,
         false => eprintln!("{}", plain(&format!("agent: worker '{}' is at work; Ctrl-C ends it", worker.name()))),
     }
     worker.run_until(stopped("put back")).await;

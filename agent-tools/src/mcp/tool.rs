@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use agent_core::{
-    Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, tool::ToolHints,
+    Effect, Error, Result, Retry, Tool, ToolOptions, ToolOutput, ToolRequest, ToolSpec, async_trait, boxed,
+    tool::ToolHints,
 };
 use rmcp::model::{CallToolRequestParams, CallToolResult, Tool as RemoteTool};
 use serde_json::Value;
@@ -123,7 +124,7 @@ impl Tool for ServerTool {
 
     async fn call(&self, req: ToolRequest) -> Result<ToolOutput> {
         let (settings, progress) = (&self.link.settings, Arc::<Progress>::default());
-        let asked = self.ask(&req, &progress);
+        let asked = boxed(|| self.ask(&req, &progress));
         let answer = within_progress(settings, Some(&req.cx), self.timeout, &progress, asked).await;
         // What may be done twice may be tried again, whatever became of it.
         let may_repeat = matches!(self.effect, Effect::Pure | Effect::Idempotent);

@@ -8,7 +8,7 @@ pub(super) const COMPATIBILITY: usize = 500;
 /// Returns the violations of a name.
 pub(super) fn of_name(name: &str) -> Vec<String> {
     let mut found = of_length("name", name, NAME);
-    if name.chars().any(|c| !(c.is_alphanumeric() && !c.is_uppercase()) && c != '-') {
+    if name.chars().any(|c| (c.is_uppercase() || !c.is_alphanumeric()) && c != '-') {
         found.push(format!("the name '{name}' must consist of lower-case letters, digits and hyphens"));
     }
     if name.starts_with('-') || name.ends_with('-') || name.contains("--") {

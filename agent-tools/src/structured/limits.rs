@@ -66,7 +66,7 @@ impl Counts {
             match (keyword.as_str(), value) {
                 ("properties", Value::Object(named)) => named.values().for_each(|schema| self.add(schema, depth)),
                 ("$defs" | "definitions", Value::Object(named)) => {
-                    named.values().for_each(|schema| self.add(schema, 0))
+                    named.values().for_each(|schema| self.add(schema, 0));
                 }
                 ("anyOf" | "oneOf", Value::Array(choices)) => choices.iter().for_each(|schema| self.add(schema, depth)),
                 ("items", items) => self.add(items, depth),

@@ -218,7 +218,7 @@ impl Call<'_> {
             requests.insert(key.clone(), InputRequest::Elicitation(ElicitRequest::new(elicitation)));
             questions.insert(key, (question, form));
         }
-        let (tool, args) = (self.entry.spec.name.to_string(), self.args.clone());
+        let (tool, args) = (self.entry.spec.name.clone(), self.args.clone());
         let responses = InputResponses::new();
         Ok(Outcome::Suspended(Box::new(Suspended { tool, args, requests, questions, responses, stage })))
     }

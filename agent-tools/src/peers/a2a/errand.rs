@@ -42,7 +42,7 @@ pub(super) struct Errand<'a> {
 
 /// Outcome of a message.
 enum Outcome {
-    Task(Box<Task>, Option<Events>),
+    Task(Box<Task>, Option<Box<Events>>),
     Said(Message),
     /// A person stated the answer.
     Known(Value),
@@ -60,7 +60,7 @@ impl<'a> Errand<'a> {
         let mut message = self.message("message", args.message, self.conversation.id(), None);
         message.parts.extend(files);
         let (mut task, mut events) = match self.begin(message).await? {
-            Outcome::Task(task, events) => (*task, events),
+            Outcome::Task(task, events) => (*task, events.map(|events| *events)),
             Outcome::Said(message) => return Ok(self.said(&message)),
             Outcome::Known(value) => return Ok(ToolOutput::value(value)),
         };
@@ -76,7 +76,7 @@ impl<'a> Errand<'a> {
             let mark = task.status.mark();
             let answer = self.ask(&task, &mark)?;
             match self.answer(&task, &mark, answer).await? {
-                Outcome::Task(next, stream) => (task, events) = (*next, stream),
+                Outcome::Task(next, stream) => (task, events) = (*next, stream.map(|events| *events)),
                 Outcome::Said(message) => return Ok(self.said(&message)),
                 Outcome::Known(value) => return Ok(ToolOutput::value(value)),
             }
@@ -202,11 +202,11 @@ impl<'a> Errand<'a> {
             Answer::Whole(Told::Message(message)) => Ok(Outcome::Said(message)),
             Answer::Whole(_) => Err(self.protocol("neither a task nor a message")),
             Answer::Events(mut events) => match events.next(client.patience).await? {
-                Some(Told::Task(task)) => Ok(Outcome::Task(task.into(), Some(events))),
+                Some(Told::Task(task)) => Ok(Outcome::Task(task.into(), Some(Box::new(events)))),
                 Some(Told::Message(message)) => Ok(Outcome::Said(message)),
                 Some(Told::StatusUpdate(update)) => {
                     let task = Task::begun(update.task_id, update.context_id, update.status);
-                    Ok(Outcome::Task(task.into(), Some(events)))
+                    Ok(Outcome::Task(task.into(), Some(Box::new(events))))
                 }
                 _ => Err(self.protocol("a stream that tells of no task")),
             },
