@@ -69,6 +69,18 @@ pub(crate) async fn body<S: Sync>(request: Request, _: &S) -> Result<Bytes, ApiE
     })
 }
 
+/// Extractor of a whole body of any content type, within the limits on size and time.
+#[derive(Clone, Debug)]
+pub(crate) struct RawBody(pub(crate) Bytes);
+
+impl<S: Sync> FromRequest<S> for RawBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        body(request, state).await.map(Self)
+    }
+}
+
 /// Extractor of a query string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<T>(pub(crate) T);

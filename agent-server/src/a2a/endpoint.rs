@@ -1,22 +1,25 @@
-//! JSON-RPC endpoint `POST /a2a/{agent}`.
+//! Operations of the protocol, and the JSON-RPC endpoint `POST /a2a/{agent}`.
 
 use agent::RunRequest;
 use axum::{
     Json, Router,
-    extract::{Path, State},
+    extract::{Path, RawQuery, State},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    card,
+    card, list,
     message::Send,
     push::{self, Named, Set},
+    rest,
     rpc::{Request, RpcError, reply},
     task::{Names, task},
-    told::Told,
+    told::{Framing, Told},
+    version::Version,
 };
 use crate::{
     ApiError, App, Caller, FoundRun, Scope, Start,
@@ -28,7 +31,7 @@ use crate::{
 };
 
 pub(crate) fn router() -> Router<App> {
-    Router::new().route("/a2a/{agent}", post(call))
+    Router::new().route("/a2a/{agent}", post(call)).merge(rest::router())
 }
 
 /// Routes of the agent cards: for authenticated callers, or public.
@@ -38,14 +41,67 @@ pub(crate) fn cards() -> Router<App> {
         .route("/a2a/{agent}/.well-known/agent-card.json", get(card::of_agent))
 }
 
-/// Handler of one request: the caller and the agent.
-struct A2aHandler {
-    app: App,
-    caller: Caller,
-    agent: String,
+/// Operation of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    Send,
+    Stream,
+    Get,
+    List,
+    Cancel,
+    Subscribe,
+    SetPush,
+    GetPush,
+    ListPush,
+    DeletePush,
+    ExtendedCard,
 }
 
-/// Parameters of methods that address a task.
+impl Operation {
+    /// Finds the operation of a JSON-RPC method, and the version that names it so.
+    fn of_method(method: &str) -> Option<(Self, Version)> {
+        let (v03, v10) = (Version::V03, Version::V10);
+        Some(match method {
+            "message/send" => (Self::Send, v03),
+            "message/stream" => (Self::Stream, v03),
+            "tasks/get" => (Self::Get, v03),
+            "tasks/cancel" => (Self::Cancel, v03),
+            "tasks/resubscribe" => (Self::Subscribe, v03),
+            "tasks/pushNotificationConfig/set" => (Self::SetPush, v03),
+            "tasks/pushNotificationConfig/get" => (Self::GetPush, v03),
+            "tasks/pushNotificationConfig/list" => (Self::ListPush, v03),
+            "tasks/pushNotificationConfig/delete" => (Self::DeletePush, v03),
+            "SendMessage" => (Self::Send, v10),
+            "SendStreamingMessage" => (Self::Stream, v10),
+            "GetTask" => (Self::Get, v10),
+            "ListTasks" => (Self::List, v10),
+            "CancelTask" => (Self::Cancel, v10),
+            "SubscribeToTask" => (Self::Subscribe, v10),
+            "CreateTaskPushNotificationConfig" => (Self::SetPush, v10),
+            "GetTaskPushNotificationConfig" => (Self::GetPush, v10),
+            "ListTaskPushNotificationConfigs" => (Self::ListPush, v10),
+            "DeleteTaskPushNotificationConfig" => (Self::DeletePush, v10),
+            "GetExtendedAgentCard" => (Self::ExtendedCard, v10),
+            _ => return None,
+        })
+    }
+}
+
+/// Answer to an operation.
+pub(super) enum Answer {
+    Whole(Value),
+    Stream(Response),
+}
+
+/// Handler of one request: the caller, the agent and the version of the protocol.
+pub(super) struct A2aHandler {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+    pub(super) agent: String,
+    pub(super) version: Version,
+}
+
+/// Parameters of operations that address a task.
 #[derive(Deserialize)]
 struct About {
     id: String,
@@ -55,49 +111,80 @@ async fn call(
     State(app): State<App>,
     caller: Caller,
     Path(agent): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
     JsonBody(request): JsonBody<Request>,
 ) -> Result<Response, ApiError> {
     app.agent(&caller, &agent)?;
-    let desk = A2aHandler { app, caller, agent };
-    let answered = desk.answer(&request).await;
-    Ok(answered.unwrap_or_else(|e| Json(reply(&request.id, Err(e))).into_response()))
+    let answered = async {
+        let named = Version::named(&headers, query.as_deref())?;
+        let (operation, version) =
+            Operation::of_method(&request.method).ok_or_else(|| RpcError::unknown_method(&request.method, named))?;
+        let handler = A2aHandler { app, caller, agent, version };
+        let answered = handler.answer(operation, &request.params, Some(&request.id)).await;
+        answered.map_err(|error| error.in_version(version))
+    };
+    Ok(match answered.await {
+        Ok(Answer::Stream(response)) => response,
+        Ok(Answer::Whole(value)) => Json(reply(&request.id, Ok(value))).into_response(),
+        Err(error) => Json(reply(&request.id, Err(error))).into_response(),
+    })
 }
 
 impl A2aHandler {
-    async fn answer(&self, request: &Request) -> Result<Response, RpcError> {
-        let whole = |result| Ok(Json(reply(&request.id, Ok(result))).into_response());
-        match request.method.as_str() {
-            "message/send" => {
-                let send: Send = read(&request.params)?;
+    /// Carries out an operation. With a `request` id, the events of a stream are JSON-RPC
+    /// responses.
+    pub(super) async fn answer(
+        &self,
+        operation: Operation,
+        params: &Value,
+        request: Option<&Value>,
+    ) -> Result<Answer, RpcError> {
+        let version = self.version;
+        match operation {
+            Operation::Send => {
+                let send: Send = read(params)?;
                 let Began { run, .. } = self.begin(&send).await?;
-                if send.configuration.blocking.unwrap_or(true) {
+                if send.configuration.waits(version) {
                     run.ended().await;
                 }
-                whole(task(&run).await?)
+                Ok(Answer::Whole(version.payload(task(&run).await?)))
             }
-            "message/stream" => {
+            Operation::Stream => {
                 let open = self.app.stream()?;
-                let began = self.begin(&read(&request.params)?).await?;
-                self.stream(open, &request.id, began).await
+                let began = self.begin(&read(params)?).await?;
+                self.stream(open, request, began).await
             }
-            "tasks/get" => whole(task(&self.run(&request.params, Scope::Read).await?).await?),
-            "tasks/cancel" => {
-                let run = self.run(&request.params, Scope::Run).await?;
+            Operation::Get => self.whole(&self.run(params, Scope::Read).await?).await,
+            Operation::List => {
+                self.caller.require(Scope::Read)?;
+                let listed = list::list(&self.app, &self.caller, &self.agent, &read(params)?).await?;
+                Ok(Answer::Whole(listed))
+            }
+            Operation::Cancel => {
+                let run = self.run(params, Scope::Run).await?;
                 if !run.call_off().await? {
                     return Err(RpcError::not_cancelable());
                 }
                 run.ended().await;
-                whole(task(&run).await?)
+                self.whole(&run).await
             }
-            "tasks/resubscribe" => {
-                let run = self.run(&request.params, Scope::Read).await?;
-                self.stream(self.app.stream()?, &request.id, Began { run, after: None }).await
+            Operation::Subscribe => {
+                let run = self.run(params, Scope::Read).await?;
+                if version == Version::V10 && run.view().await?.status.is_over() {
+                    return Err(RpcError::unsupported("the task is over: get it instead"));
+                }
+                self.stream(self.app.stream()?, request, Began { run, after: None }).await
             }
-            method => match method.strip_prefix("tasks/pushNotificationConfig/") {
-                Some(act) => whole(self.push(act, &request.params).await?),
-                None => Err(RpcError::unknown_method(method)),
-            },
+            Operation::ExtendedCard => Err(RpcError::unsupported("the agent has no extended card")),
+            Operation::SetPush | Operation::GetPush | Operation::ListPush | Operation::DeletePush => {
+                self.push(operation, params).await.map(Answer::Whole)
+            }
         }
+    }
+
+    async fn whole(&self, run: &FoundRun) -> Result<Answer, RpcError> {
+        Ok(Answer::Whole(self.version.shape(task(run).await?)))
     }
 
     /// Starts a run, or resumes the one that waits for this message.
@@ -110,8 +197,8 @@ impl A2aHandler {
             let start = Start::new(&self.agent, RunRequest::new(messages)).key_of("a2a", &said.message_id).body(&body);
             // A context of its own is derived from the message's id.
             let start = said.context_id.iter().fold(start, Start::session);
-            let start = send.configuration.push_notification_config.iter().fold(start, |s, told| s.hook(told.hook()));
-            let run = app.start(caller, start).await?;
+            let push = send.configuration.push().map(|config| config.hook(self.version));
+            let run = app.start(caller, push.into_iter().fold(start, Start::hook)).await?;
             return Ok(Began { run, after: None });
         };
         caller.require(Scope::Answer)?;
@@ -125,32 +212,33 @@ impl A2aHandler {
         Ok(Began { run, after: Some(after) })
     }
 
-    /// Dispatches the methods for push notifications.
-    async fn push(&self, act: &str, params: &Value) -> Result<Value, RpcError> {
+    /// Carries out the operations on push notifications.
+    async fn push(&self, operation: Operation, params: &Value) -> Result<Value, RpcError> {
         let (app, caller) = (&self.app, &self.caller);
         if app.webhook_secret(caller).is_none() {
             return Err(RpcError::no_push());
         }
         caller.require(Scope::Run)?;
-        if act == "set" {
-            let set: Set = read(params)?;
-            return set.apply(app, &self.of_agent(&set.task_id).await?).await;
+        if operation == Operation::SetPush {
+            let set = Set::read(params, self.version)?;
+            return set.apply(app, &self.of_agent(&set.task_id).await?, self.version).await;
         }
-        let named: Named = read(params)?;
-        let (run, id) = (self.of_agent(&named.id).await?, named.push_notification_config_id.as_deref());
-        match act {
-            "get" => push::get(app, &run, id).await,
-            "list" => push::list(app, &run).await,
-            "delete" => push::delete(app, &run, id).await,
-            other => Err(RpcError::unknown_method(&format!("tasks/pushNotificationConfig/{other}"))),
+        let named = Named::read(params, self.version)?;
+        let (run, id) = (self.of_agent(&named.task).await?, named.config.as_deref());
+        match operation {
+            Operation::GetPush => push::get(app, &run, id, self.version).await,
+            Operation::ListPush => push::list(app, &run, self.version).await,
+            _ => push::delete(app, &run, id, self.version).await,
         }
     }
 
-    async fn stream(&self, open: OpenStream, request: &Value, began: Began) -> Result<Response, RpcError> {
+    async fn stream(&self, open: OpenStream, request: Option<&Value>, began: Began) -> Result<Answer, RpcError> {
         let Began { run, after } = began;
         let names = Names { task: run.id().to_owned(), context: run.session().to_string() };
+        let framing = Framing { version: self.version, request: request.cloned() };
         // A task can be polled again: disconnecting does not cancel it.
-        Ok(sse::plain(follow(open, run, after, WhenGone::GoOn, Told::new(request.clone(), names)).await?))
+        let events = follow(open, run, after, WhenGone::GoOn, Told::new(framing, names)).await?;
+        Ok(Answer::Stream(sse::plain(events)))
     }
 
     async fn run(&self, params: &Value, scope: Scope) -> Result<FoundRun, RpcError> {
@@ -168,6 +256,6 @@ impl A2aHandler {
     }
 }
 
-fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, RpcError> {
+pub(super) fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, RpcError> {
     T::deserialize(params).map_err(|e| RpcError::params(format!("invalid parameters: {e}")))
 }

@@ -8,10 +8,10 @@ use agent::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{push::PushConfig, rpc::RpcError};
+use super::{push::PushConfig, rpc::RpcError, version::Version};
 use crate::{conversation::is_yes_or_no, decision};
 
-/// Parameters of `message/send` and `message/stream`.
+/// Parameters of sending a message, as a stream or not.
 #[derive(Deserialize)]
 pub(super) struct Send {
     pub(super) message: Said,
@@ -22,8 +22,26 @@ pub(super) struct Send {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Configuration {
-    pub(super) blocking: Option<bool>,
-    pub(super) push_notification_config: Option<PushConfig>,
+    /// Version 0.3.
+    blocking: Option<bool>,
+    push_notification_config: Option<PushConfig>,
+    /// Version 1.0.
+    return_immediately: bool,
+    task_push_notification_config: Option<PushConfig>,
+}
+
+impl Configuration {
+    /// Returns true if the response waits until the task is over or needs input.
+    pub(super) fn waits(&self, version: Version) -> bool {
+        match version {
+            Version::V03 => self.blocking.unwrap_or(true),
+            Version::V10 => !self.return_immediately,
+        }
+    }
+
+    pub(super) fn push(&self) -> Option<&PushConfig> {
+        self.task_push_notification_config.as_ref().or(self.push_notification_config.as_ref())
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,18 +49,60 @@ pub(super) struct Configuration {
 pub(super) struct Said {
     pub(super) message_id: String,
     parts: Vec<PartSaid>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nonempty")]
     pub(super) context_id: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nonempty")]
     pub(super) task_id: Option<String>,
 }
 
+/// Reads a text; protocol buffers make no difference between an empty one and none.
+fn nonempty<'de, D: serde::Deserializer<'de>>(text: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(text)?.filter(|text| !text.is_empty()))
+}
+
 #[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(try_from = "RawPart")]
 enum PartSaid {
     Text { text: String },
     Data { data: Value },
     File { file: File },
+}
+
+/// Part of either version: what it holds is said by its fields.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPart {
+    text: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    data: Option<Value>,
+    /// Version 0.3.
+    file: Option<File>,
+    /// Version 1.0.
+    raw: Option<String>,
+    url: Option<String>,
+    media_type: Option<String>,
+    filename: Option<String>,
+}
+
+/// Reads a value, which may be `null`.
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+impl TryFrom<RawPart> for PartSaid {
+    type Error = &'static str;
+
+    fn try_from(part: RawPart) -> Result<Self, Self::Error> {
+        match part {
+            RawPart { text: Some(text), .. } => Ok(Self::Text { text }),
+            RawPart { data: Some(data), .. } => Ok(Self::Data { data }),
+            RawPart { file: Some(file), .. } => Ok(Self::File { file }),
+            RawPart { raw, url, media_type, filename, .. } if raw.is_some() || url.is_some() => {
+                Ok(Self::File { file: File { bytes: raw, uri: url, mime_type: media_type, name: filename } })
+            }
+            _ => Err("a part must have a text, data, raw bytes, a URL or a file"),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,5 +1,5 @@
-//! Agent2Agent 0.3 over JSON-RPC: `POST /a2a/{agent}`, with the agent's card at
-//! `/a2a/{agent}/.well-known/agent-card.json`. A server with a single agent also serves its card at
+//! Agent2Agent 0.3 and 1.0 over JSON-RPC, `POST /a2a/{agent}`, and 1.0 over HTTP+JSON, below
+//! `/a2a/{agent}`, with the agent's card at `/a2a/{agent}/.well-known/agent-card.json`. A server with a single agent also serves its card at
 //! `/.well-known/agent-card.json`.
 //!
 //! A context is a session, and a task is a run. A task whose run waits for answers is
@@ -8,13 +8,17 @@
 
 mod card;
 mod endpoint;
+mod list;
 mod message;
 mod push;
+mod rest;
 mod rpc;
 mod task;
 mod told;
+mod version;
 
 pub(crate) use self::{
     endpoint::{cards, router},
-    task::of_view,
+    push::notification,
+    version::Version,
 };

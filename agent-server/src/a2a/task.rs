@@ -3,7 +3,7 @@
 use agent::Question;
 use serde_json::{Value, json};
 
-use crate::{ApiError, FoundRun, RunStatus, RunView, conversation::interrupt_id, speech::Ending};
+use crate::{ApiError, FoundRun, RunStatus, RunView, clock::timestamp, conversation::interrupt_id, speech::Ending};
 
 /// Id of the artifact with the answer.
 pub(super) const ANSWER: &str = "answer";
@@ -17,9 +17,10 @@ pub(super) async fn task(run: &FoundRun) -> Result<Value, ApiError> {
 }
 
 /// Converts the view of a run into a task object.
-pub(crate) fn of_view(view: &RunView) -> Value {
+pub(super) fn of_view(view: &RunView) -> Value {
     let names = Names { task: view.run.clone(), context: view.session.clone() };
     let mut task = json!({"kind": "task", "id": view.run, "contextId": view.session, "status": status(view, &names)});
+    task["status"]["timestamp"] = timestamp(view.ended.unwrap_or(view.started)).into();
     if let Some(answer) = view.answer.as_ref().filter(|answer| !answer.is_empty()) {
         task["artifacts"] = json!([artifact(answer)]);
     }
@@ -38,14 +39,23 @@ pub(super) fn artifact(text: &str) -> Value {
     json!({"artifactId": ANSWER, "parts": [{"kind": "text", "text": text}]})
 }
 
+/// Returns the state of a run as a task, in version 0.3.
+pub(super) fn state(view: &RunView) -> &'static str {
+    match view.status {
+        RunStatus::Waiting => "input-required",
+        RunStatus::Finished => "completed",
+        RunStatus::Cancelled => "canceled",
+        RunStatus::Failed => "failed",
+        RunStatus::Queued => "submitted",
+        _ => "working",
+    }
+}
+
 fn status(view: &RunView, names: &Names) -> Value {
     match view.status {
         RunStatus::Waiting => asked(&view.questions, names),
-        RunStatus::Finished => json!({"state": "completed"}),
-        RunStatus::Cancelled => json!({"state": "canceled"}),
         RunStatus::Failed => failed(view.error.as_deref().unwrap_or("the run stopped"), names),
-        RunStatus::Queued => json!({"state": "submitted"}),
-        _ => json!({"state": "working"}),
+        _ => json!({"state": state(view)}),
     }
 }
 

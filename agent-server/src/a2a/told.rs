@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     rpc,
     task::{Names, artifact, status_of},
+    version::Version,
 };
 use crate::{
     follow::Teller,
@@ -13,11 +14,29 @@ use crate::{
     sse::Frame,
 };
 
+/// Form of the events of a stream.
+#[derive(Debug)]
+pub(super) struct Framing {
+    pub(super) version: Version,
+    /// Id of the JSON-RPC request, in whose responses the events are.
+    pub(super) request: Option<Value>,
+}
+
+impl Framing {
+    fn frame(&self, event: Value) -> Frame {
+        let event = self.version.payload(event);
+        match &self.request {
+            Some(request) => Frame::json(&rpc::reply(request, Ok(event))),
+            None => Frame::json(&event),
+        }
+    }
+}
+
 /// Encoder of a run as task events. The answer is one artifact: the text of a later step, or of a
 /// repeated one, replaces the earlier text.
 #[derive(Debug)]
 pub(super) struct Told {
-    request: Value,
+    framing: Framing,
     names: Names,
     speech: MessageStream,
     said: String,
@@ -25,9 +44,9 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Creates an encoder for the task of these names and the request of this id.
-    pub(super) fn new(request: Value, names: Names) -> Self {
-        Self { request, names, speech: MessageStream::default(), said: String::new(), is_fresh: true }
+    /// Creates an encoder for the task of these names.
+    pub(super) fn new(framing: Framing, names: Names) -> Self {
+        Self { framing, names, speech: MessageStream::default(), said: String::new(), is_fresh: true }
     }
 
     fn frame(&self, kind: &str, fields: Value) -> Frame {
@@ -35,7 +54,7 @@ impl Told {
         if let (Some(result), Value::Object(fields)) = (result.as_object_mut(), fields) {
             result.extend(fields);
         }
-        Frame::json(&rpc::reply(&self.request, Ok(result)))
+        self.framing.frame(result)
     }
 
     fn piece(&mut self, text: &str) -> Frame {
@@ -54,7 +73,7 @@ impl Teller for Told {
     fn start(&mut self) -> Vec<Frame> {
         let Names { task, context } = &self.names;
         let task = json!({"kind": "task", "id": task, "contextId": context, "status": {"state": "working"}});
-        vec![Frame::json(&rpc::reply(&self.request, Ok(task)))]
+        vec![self.framing.frame(task)]
     }
 
     fn event(&mut self, event: &Event) -> Vec<Frame> {

@@ -283,7 +283,7 @@ impl ServerBuilder {
             public_cards: self.public_cards,
         };
         let teller = self.webhooks.map(Webhooks::build).transpose()?;
-        let hooks = teller.map(|teller| Hooks::new(teller, a2a::of_view));
+        let hooks = teller.map(|teller| Hooks::new(teller, a2a::notification));
         let notes = self.notes.unwrap_or_else(|| Arc::new(InJournal(journal.clone())));
         let app = App::new(AppParts {
             agents,

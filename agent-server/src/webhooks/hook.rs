@@ -5,6 +5,8 @@ use std::fmt;
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 
+use crate::a2a::Version;
+
 /// Event of a run that webhooks receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -77,6 +79,9 @@ pub(crate) struct Push {
     pub(crate) token: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) authentication: Option<Authentication>,
+    /// Version of the protocol in which the notification is written.
+    #[serde(default)]
+    pub(crate) version: Version,
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +107,9 @@ impl Hook {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let Some(push) = &self.push else { return headers };
+        if push.version == Version::V10 {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/a2a+json"));
+        }
         let secret = |text: &str| {
             let mut value = HeaderValue::from_str(text).ok()?;
             value.set_sensitive(true);

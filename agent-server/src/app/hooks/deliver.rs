@@ -144,8 +144,8 @@ impl App {
 
 impl Hooks {
     async fn send(&self, hook: &Hook, run: &FoundRun, happened: &Happened) -> Sent {
-        let body = match hook.push {
-            Some(_) => (self.task)(&happened.view),
+        let body = match &hook.push {
+            Some(push) => (self.task)(&happened.view, push.version),
             None => written(happened),
         };
         let body = body.to_string();

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use super::{App, FoundRun, RunView};
 use crate::{
+    a2a::Version,
     caller::Caller,
     error::ApiError,
     webhooks::{Hook, Teller},
@@ -28,7 +29,7 @@ use crate::{
 const PREFIX: &str = "agent-server/webhooks/";
 
 /// Payload format of another protocol.
-pub(crate) type Written = fn(&RunView) -> Value;
+pub(crate) type Written = fn(&RunView, Version) -> Value;
 
 /// Webhook state of the server.
 pub(crate) struct Hooks {

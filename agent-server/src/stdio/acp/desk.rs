@@ -4,11 +4,11 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
-use agent::run::new_id;
+use agent::history::History;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -67,14 +67,20 @@ pub(in crate::stdio) struct Editor {
     asked: Mutex<HashMap<u64, oneshot::Sender<Option<Value>>>>,
     next: AtomicU64,
     /// Cancellation token of each session's active turn.
-    turns: Mutex<HashMap<String, CancellationToken>>,
+    pub(super) turns: Mutex<HashMap<String, CancellationToken>>,
+    /// Session of each running prompt, by request id.
+    prompts: Mutex<HashMap<String, String>>,
+    /// Working directories of sessions without a prompt so far.
+    pub(super) folders: Mutex<HashMap<String, String>>,
+    /// True if the client shows forms to its user.
+    pub(super) shows_forms: AtomicBool,
 }
 
 /// Parameters of methods about a session.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct About {
-    session_id: String,
+pub(super) struct About {
+    pub(super) session_id: String,
 }
 
 /// Parameters of a prompt.
@@ -87,35 +93,60 @@ struct Prompt {
 
 impl Editor {
     pub(super) fn of(Serving { app, caller, agent, out }: Serving) -> Self {
-        let (asked, turns) = (Mutex::default(), Mutex::default());
-        Self { app, caller, agent, out, asked, next: AtomicU64::new(0), turns }
+        Self {
+            app,
+            caller,
+            agent,
+            out,
+            asked: Mutex::default(),
+            next: AtomicU64::new(0),
+            turns: Mutex::default(),
+            prompts: Mutex::default(),
+            folders: Mutex::default(),
+            shows_forms: AtomicBool::new(false),
+        }
     }
 
     /// Handles a request.
     pub(super) async fn answer(self: Arc<Self>, id: Value, method: String, params: Value) {
         let answered = match method.as_str() {
-            "initialize" => Ok(json!({
-                "protocolVersion": VERSION,
-                "agentCapabilities": {
-                    "loadSession": true,
-                    "promptCapabilities": {"image": true, "audio": true, "embeddedContext": true},
-                },
-                "agentInfo": {"name": &*self.agent, "version": env!("CARGO_PKG_VERSION")},
-                "authMethods": [],
-            })),
+            "initialize" => Ok(self.initialize(&params)),
             "authenticate" => Ok(json!({})),
-            "session/new" => Ok(json!({"sessionId": new_id()})),
+            "session/new" => self.begin_session(&params),
             "session/load" => self.load(&params).await,
-            "session/prompt" => self.prompt(&params).await,
+            "session/resume" => self.resume_session(&params).await,
+            "session/list" => self.list_sessions(&params).await,
+            "session/close" => self.close_session(&params),
+            "session/delete" => self.delete_session(&params).await,
+            "session/prompt" => self.prompt(&id, &params).await,
             other => Err(Refusal::no_method(other)),
         };
         self.reply(&id, answered).await;
     }
 
+    fn initialize(&self, params: &Value) -> Value {
+        let forms = params.pointer("/clientCapabilities/elicitation/form").is_some_and(|form| !form.is_null());
+        self.shows_forms.store(forms, Ordering::Relaxed);
+        json!({
+            "protocolVersion": VERSION,
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"image": true, "audio": true, "embeddedContext": true},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+            },
+            "agentInfo": {"name": &*self.agent, "version": env!("CARGO_PKG_VERSION")},
+            "authMethods": [],
+        })
+    }
+
     /// Handles a notification.
     pub(super) fn hear(&self, method: &str, params: &Value) {
-        let about = read::<About>(params).ok().filter(|_| method == "session/cancel");
-        if let Some(turn) = about.and_then(|about| lock(&self.turns).get(&about.session_id).cloned()) {
+        let session = match method {
+            "session/cancel" => read::<About>(params).ok().map(|about| about.session_id),
+            "$/cancel_request" => lock(&self.prompts).get(&params["requestId"].to_string()).cloned(),
+            _ => None,
+        };
+        if let Some(turn) = session.and_then(|session| lock(&self.turns).get(&session).cloned()) {
             turn.cancel();
         }
     }
@@ -153,13 +184,7 @@ impl Editor {
     /// Sends the history of a session, which then continues.
     async fn load(&self, params: &Value) -> Result<Value, Refusal> {
         let About { session_id } = read(params)?;
-        let id = self.app.session_id(&self.caller, &session_id);
-        let kept = self.app.sessions().session(&id, &*self.agent);
-        let history = kept.history().await.map_err(ApiError::from)?;
-        if history.is_empty() {
-            return Err(Refusal::invalid(format!("unknown session '{session_id}': create a new one")));
-        }
-        for message in history.iter() {
+        for message in self.history(&session_id).await?.iter() {
             for update in told::before(message) {
                 self.update(&session_id, update).await;
             }
@@ -167,7 +192,21 @@ impl Editor {
         Ok(Value::Null)
     }
 
-    async fn prompt(&self, params: &Value) -> Result<Value, Refusal> {
+    /// Returns the history of a session.
+    ///
+    /// # Errors
+    /// If there is no such session.
+    pub(super) async fn history(&self, session: &str) -> Result<History, Refusal> {
+        let id = self.app.session_id(&self.caller, session);
+        let kept = self.app.sessions().session(&id, &*self.agent);
+        let history = kept.history().await.map_err(ApiError::from)?;
+        match history.is_empty() {
+            true => Err(Refusal::invalid(format!("unknown session '{session}': create a new one"))),
+            false => Ok(history),
+        }
+    }
+
+    async fn prompt(&self, request: &Value, params: &Value) -> Result<Value, Refusal> {
         let Prompt { session_id, prompt } = read(params)?;
         let message = content::message(&prompt)?;
         let turn = CancellationToken::new();
@@ -178,24 +217,28 @@ impl Editor {
             }
             turns.insert(session_id.clone(), turn.clone());
         }
-        let _over = Over(self, &session_id);
+        let request = request.to_string();
+        lock(&self.prompts).insert(request.clone(), session_id.clone());
+        let _over = Over(self, &session_id, request);
+        self.store_folder(&session_id).await?;
         self.turn(&session_id, message, &turn).await.map(|reason| json!({"stopReason": reason}))
     }
 }
 
 /// Guard that removes a turn when it is over, in whatever way.
-struct Over<'a>(&'a Editor, &'a str);
+struct Over<'a>(&'a Editor, &'a str, String);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         lock(&self.0.turns).remove(self.1);
+        lock(&self.0.prompts).remove(&self.2);
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
+pub(super) fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
     T::deserialize(params).map_err(|e| Refusal::invalid(format!("invalid parameters: {e}")))
 }

@@ -2,7 +2,9 @@
 
 mod content;
 mod desk;
+mod elicitation;
 mod permission;
+mod sessions;
 mod told;
 mod turn;
 

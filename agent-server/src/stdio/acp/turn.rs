@@ -1,12 +1,15 @@
 //! A turn: from the user's prompt to the stop reason.
 
+use std::sync::atomic::Ordering;
+
 use agent::{ErrorKind, ExitReason, Message, Question, RunRequest, WhenWaiting, dispatch::Signal, event::Position};
 use futures::StreamExt;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     desk::{Editor, Refusal},
-    permission,
+    elicitation, permission,
     told::{self, Told},
 };
 use crate::{
@@ -37,21 +40,34 @@ impl Editor {
                 Ending::Interrupted(questions) => questions,
             };
             let (asked, open): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_yes_or_no);
-            if !open.is_empty() {
+            if !open.is_empty() && !self.shows_forms.load(Ordering::Relaxed) {
                 self.say(session, &open).await;
                 return Ok("end_turn");
             }
             let mut answers = Vec::new();
             for question in &asked {
-                let told = tokio::select! {
-                    told = self.ask("session/request_permission", permission::request(session, question)) => told,
-                    () = end.cancelled() => None,
-                };
+                let told = self.asked("session/request_permission", permission::request(session, question), end).await;
                 let Some((id, answer)) = permission::answer(question, told.as_ref()) else { return Ok("cancelled") };
+                answers.push((id, answer.by(self.caller.subject())));
+            }
+            for question in &open {
+                let told = self.asked("elicitation/create", elicitation::request(session, question), end).await;
+                let Some((id, answer)) = elicitation::answer(question, told.as_ref()) else {
+                    // The next prompt may answer it.
+                    return Ok(if end.is_cancelled() { "cancelled" } else { "end_turn" });
+                };
                 answers.push((id, answer.by(self.caller.subject())));
             }
             after = Some(follow::at_rest(&self.app, &run).await?);
             run = self.app.go_on(&self.caller, &run, answers, |request| request).await?;
+        }
+    }
+
+    /// Sends a request to the client, and waits for its response until the turn is cancelled.
+    async fn asked(&self, method: &str, params: Value, end: &CancellationToken) -> Option<Value> {
+        tokio::select! {
+            told = self.ask(method, params) => told,
+            () = end.cancelled() => None,
         }
     }
 
@@ -90,7 +106,7 @@ impl Editor {
         {
             let run = app.run(caller, &open.ids.run_id, Some(session)).await?;
             let after = follow::at_rest(app, &run).await?;
-            let (id, answer) = question.answer(serde_json::Value::from(said.text()));
+            let (id, answer) = question.answer(Value::from(said.text()));
             let answers = vec![(id, answer.by(caller.subject()))];
             let run = app.go_on(caller, &run, answers, |request| request).await?;
             return Ok(Began { run, after: Some(after) });

@@ -1,6 +1,7 @@
 //! Protocols: encoders, and endpoints over real sockets.
 
 mod a2a;
+mod a2a_v1;
 mod ag_ui;
 mod mcp;
 mod openai;

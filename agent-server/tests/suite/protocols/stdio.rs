@@ -256,3 +256,119 @@ async fn an_agent_that_is_not_there_is_told_at_once() {
     let error = server.serve_acp("actor", tokio::io::empty(), tokio::io::sink()).await.expect_err("no actor");
     assert_eq!(error.kind(), agent::ErrorKind::InvalidRequest);
 }
+
+#[tokio::test]
+async fn sessions_of_an_editor_are_listed_resumed_closed_and_deleted() {
+    let server = server();
+    let mut client = Client::acp(&server);
+    let hello = client.ask(1, "initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}), true).await.1;
+    let can = &hello["result"]["agentCapabilities"]["sessionCapabilities"];
+    assert!(["list", "resume", "close", "delete"].iter().all(|one| can[one].is_object()), "{can}");
+    let mut sessions = Vec::new();
+    for (id, folder) in [(2, "/a"), (3, "/b")] {
+        let new = client.ask(id, "session/new", json!({"cwd": folder, "mcpServers": []}), true).await.1;
+        sessions.push(new["result"]["sessionId"].as_str().expect("an id").to_owned());
+    }
+    let none = client.ask(4, "session/list", json!({}), true).await.1;
+    assert_eq!(none["result"]["sessions"], json!([]), "nothing is stored before a prompt");
+    for (id, session) in (5..).zip(&sessions) {
+        client.prompt(id, session, "again", true).await;
+    }
+    client.leave().await;
+
+    let mut later = Client::acp(&server);
+    let listed = later.ask(1, "session/list", json!({}), true).await.1["result"]["sessions"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    let of_b = later.ask(2, "session/list", json!({"cwd": "/b"}), true).await.1["result"]["sessions"].clone();
+    assert_eq!(
+        (&of_b[0]["sessionId"], &of_b[0]["cwd"], of_b.as_array().map(Vec::len)),
+        (&json!(sessions[1]), &json!("/b"), Some(1))
+    );
+    assert!(of_b[0]["updatedAt"].as_str().is_some_and(|time| time.ends_with('Z')), "{of_b}");
+    let about = json!({"sessionId": sessions[1], "cwd": "/b", "mcpServers": []});
+    let (heard, resumed) = later.ask(3, "session/resume", about.clone(), true).await;
+    assert_eq!((heard.len(), &resumed["result"]), (0, &json!({})), "without its history");
+    let (heard, _) = later.prompt(4, &sessions[1], "again", true).await;
+    assert!(said(&heard, "agent_message_chunk").contains("You said: again."));
+    assert_eq!(later.ask(5, "session/close", about.clone(), true).await.1["result"], json!({}));
+    assert_eq!(later.ask(6, "session/delete", about.clone(), true).await.1["result"], json!({}));
+    assert_eq!(later.ask(7, "session/delete", about.clone(), true).await.1["result"], json!({}), "again");
+    let left = later.ask(8, "session/list", json!({}), true).await.1["result"]["sessions"].clone();
+    assert_eq!((left.as_array().map(Vec::len), &left[0]["sessionId"]), (Some(1), &json!(sessions[0])));
+    assert_eq!(later.ask(9, "session/resume", about, true).await.1["error"]["code"], -32602);
+    assert_eq!(later.ask(10, "session/list", json!({"cursor": "x"}), true).await.1["error"]["code"], -32602);
+    later.leave().await;
+}
+
+#[tokio::test]
+async fn a_question_is_a_form_for_an_editor_that_shows_forms_and_its_answer_resumes_the_turn() {
+    let paint = agent::tools::from_schema(
+        "paint",
+        "Paints.",
+        json!({"type": "object", "properties": {}}),
+        async |_: Value, req: agent::ToolRequest| -> agent::Result<String> {
+            let colour: String = req.ask("colour", json!({"message": "Which colour?"}))?;
+            Ok(format!("painted {colour}"))
+        },
+    );
+    for (action, wanted) in [("accept", "Done: painted red"), ("decline", "")] {
+        let model = agent::testing::ScriptedModel::new([
+            agent::testing::Turn::calls([("c1", "paint", json!({}))]),
+            agent::testing::Turn::text("Done: painted red"),
+        ]);
+        let painter = Agent::builder("actor", model).tool(paint.clone()).build().expect("builds");
+        let server = Server::builder().agent(painter).build().expect("builds");
+        let mut client = Client::acp(&server);
+        let can = json!({"elicitation": {"form": {}}});
+        client.ask(1, "initialize", json!({"protocolVersion": 1, "clientCapabilities": can}), true).await;
+        let new = client.ask(2, "session/new", json!({"cwd": "/", "mcpServers": []}), true).await.1;
+        let params = json!({"sessionId": new["result"]["sessionId"], "prompt": [{"type": "text", "text": "Paint."}]});
+        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params})).await;
+        let (mut said, mut asked) = (String::new(), 0);
+        let end = loop {
+            let heard = client.hear().await;
+            if heard["method"] == "elicitation/create" {
+                asked += 1;
+                assert_eq!(
+                    (&heard["params"]["mode"], &heard["params"]["message"]),
+                    (&json!("form"), &json!("Which colour?"))
+                );
+                let result = json!({"action": action, "content": {"answer": "red"}});
+                client.say(&json!({"jsonrpc": "2.0", "id": heard["id"], "result": result})).await;
+            }
+            if heard["id"] == 3 && heard.get("method").is_none() {
+                break heard;
+            }
+            let update = &heard["params"]["update"];
+            if update["sessionUpdate"] == "agent_message_chunk" {
+                said += update["content"]["text"].as_str().unwrap_or_default();
+            }
+        };
+        assert_eq!((asked, &end["result"]["stopReason"], &*said), (1, &json!("end_turn"), wanted));
+        client.leave().await;
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_is_cancelled_by_the_id_of_its_request() {
+    let server = server();
+    let mut client = Client::acp(&server);
+    let session = opened(&mut client).await;
+    let params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "slow"}]});
+    client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": params})).await;
+    loop {
+        let heard = client.hear().await;
+        if heard["params"]["update"]["sessionUpdate"] == "tool_call_update" {
+            break;
+        }
+    }
+    client.say(&json!({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": 3}})).await;
+    loop {
+        let heard = client.hear().await;
+        if heard["id"] == 3 {
+            assert_eq!(heard["result"]["stopReason"], "cancelled");
+            break;
+        }
+    }
+    client.leave().await;
+}

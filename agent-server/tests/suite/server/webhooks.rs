@@ -257,3 +257,36 @@ async fn a_task_is_told_to_those_who_were_named_for_it() {
     let ended = receiver.next().await;
     assert_eq!((ended.path.as_str(), &ended.json()["status"]["state"]), ("/", &json!("completed")));
 }
+
+#[tokio::test]
+async fn notifications_of_a_task_of_version_1_are_events_of_its_stream() {
+    let mut receiver = Receiver::new(Vec::new()).await;
+    let serving = Serving::new(served([call("c1", "A-1"), Turn::text("Done.")], webhooks())).await;
+    let client = serving.client();
+    let rpc = async |method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        client.post("/a2a/support", &request).await.json()
+    };
+    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "Refund A-1."}]});
+    let named =
+        json!({"url": receiver.url, "token": "t-1", "authentication": {"scheme": "Bearer", "credentials": "hush"}});
+    let configuration = json!({"taskPushNotificationConfig": named});
+    let sent = rpc("SendMessage", json!({"message": message, "configuration": configuration})).await;
+    let id = sent["result"]["task"]["id"].clone();
+    let got = receiver.next().await;
+    assert_eq!((got.header("x-a2a-notification-token"), got.header("authorization")), ("t-1", "Bearer hush"));
+    let state = json!("TASK_STATE_INPUT_REQUIRED");
+    assert_eq!((&got.json()["task"]["id"], &got.json()["task"]["status"]["state"]), (&id, &state));
+
+    let second = json!({"taskId": id, "url": format!("{}/two", receiver.url)});
+    let created = rpc("CreateTaskPushNotificationConfig", second).await["result"].clone();
+    assert!(created["id"].as_str().is_some_and(|id| !id.is_empty()) && created["taskId"] == id, "{created}");
+    assert_eq!(receiver.next().await.path, "/two");
+    let one = json!({"taskId": id, "id": created["id"]});
+    assert_eq!(rpc("GetTaskPushNotificationConfig", one.clone()).await["result"], created);
+    let list = rpc("ListTaskPushNotificationConfigs", json!({"taskId": id})).await["result"].clone();
+    assert_eq!((list["configs"].as_array().map(Vec::len), &list["nextPageToken"]), (Some(2), &json!("")));
+    assert_eq!(list["configs"][0]["authentication"], json!({"scheme": "Bearer", "credentials": "hush"}), "{list}");
+    assert_eq!(rpc("DeleteTaskPushNotificationConfig", one.clone()).await["result"], json!({}));
+    assert_eq!(rpc("GetTaskPushNotificationConfig", one).await["error"]["code"], -32001);
+}
