@@ -302,21 +302,23 @@ async fn sessions_of_an_editor_are_listed_resumed_closed_and_deleted() {
 
 #[tokio::test]
 async fn a_question_is_a_form_for_an_editor_that_shows_forms_and_its_answer_resumes_the_turn() {
-    let paint = agent::tools::from_schema(
-        "paint",
-        "Paints.",
-        json!({"type": "object", "properties": {}}),
-        async |_: Value, req: agent::ToolRequest| -> agent::Result<String> {
-            let colour: String = req.ask("colour", json!({"message": "Which colour?"}))?;
-            Ok(format!("painted {colour}"))
-        },
-    );
+    let paint = || {
+        agent::tools::from_schema(
+            "paint",
+            "Paints.",
+            json!({"type": "object", "properties": {}}),
+            async |_: Value, req: agent::ToolRequest| -> agent::Result<String> {
+                let colour: String = req.ask("colour", json!({"message": "Which colour?"}))?;
+                Ok(format!("painted {colour}"))
+            },
+        )
+    };
     for (action, wanted) in [("accept", "Done: painted red"), ("decline", "")] {
         let model = agent::testing::ScriptedModel::new([
             agent::testing::Turn::calls([("c1", "paint", json!({}))]),
             agent::testing::Turn::text("Done: painted red"),
         ]);
-        let painter = Agent::builder("actor", model).tool(paint.clone()).build().expect("builds");
+        let painter = Agent::builder("actor", model).tool(paint()).build().expect("builds");
         let server = Server::builder().agent(painter).build().expect("builds");
         let mut client = Client::acp(&server);
         let can = json!({"elicitation": {"form": {}}});
