@@ -116,7 +116,7 @@ async fn parts_of_version_1_reach_the_agent_whatever_they_hold() {
 #[tokio::test]
 async fn tasks_are_listed_in_pages_by_state_and_context() {
     let served = Served::start().await;
-    for (scene, context) in [("tool", "a"), ("fail", "a"), ("ask", "b"), ("tool", "b"), ("again", "c")] {
+    for (scene, context) in [("tool", "a"), ("fail", "a"), ("ask", "b"), ("tool", "d"), ("again", "c")] {
         let mut message = said(scene, &format!("{scene}-{context}"));
         message["contextId"] = context.into();
         rpc(&served, "SendMessage", json!({"message": message})).await;
