@@ -86,7 +86,7 @@ pub(crate) async fn inspect(journal: &dyn Journal, session: &str, global: &Globa
     }
     let course = state.pattern().map_or_else(|| "a leader with members".to_owned(), |name| format!("pattern {name}"));
     let end = state.reason().map_or_else(|| "open".to_owned(), ToString::to_string);
-    let run = state.run().map(|run| run.to_string()).unwrap_or_default();
+    let run = state.run().map(ToString::to_string).unwrap_or_default();
     let usage = state.usage();
     let mut text = format!("session   {}\nrun       {run}, {course}\nend       {end}\n", line(session, 200));
     text.push_str(&format!(

@@ -11,7 +11,7 @@ use crate::{
     run::about,
 };
 
-/// Tools whose effects are told as changes of the team.
+/// Tools whose effects are shown as changes of the team.
 const TEAM_TOOLS: [&str; 11] = [
     "spawn_teammate",
     "remove_teammate",
@@ -61,7 +61,7 @@ pub(super) fn said(event: &TeamEvent) -> Option<(&str, String)> {
     (inner.ids.depth == 0 && message.has_text()).then(|| (event.member.as_deref().unwrap_or("team"), message.text()))
 }
 
-/// Describes a change of the team; `None` if nobody needs to be told.
+/// Describes a change of the team; `None` for a change that is not shown.
 pub(super) fn changed(change: &TeamChange) -> Option<String> {
     Some(match change {
         TeamChange::Spawned { member } => format!("{member} joined the team"),

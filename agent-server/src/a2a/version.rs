@@ -80,7 +80,7 @@ fn modern(value: Value) -> Value {
             ("data" | "metadata", value) => drop(converted.insert(name, value)),
             ("state", Value::String(state)) => drop(converted.insert(name, state_name(&state).into())),
             ("role", Value::String(role)) => {
-                drop(converted.insert(name, format!("ROLE_{}", role.to_uppercase()).into()))
+                drop(converted.insert(name, format!("ROLE_{}", role.to_uppercase()).into()));
             }
             ("file", Value::Object(file)) if is_file => converted.extend(modern_file(file)),
             (_, value) => drop(converted.insert(name, modern(value))),

@@ -36,8 +36,7 @@ impl Live {
     pub(super) async fn ended(&self) -> Option<String> {
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
-        let error = ended.borrow().clone();
-        error
+        ended.borrow().clone()
     }
 }
 

@@ -338,12 +338,12 @@ impl Envelopes {
                 TeamChange::TurnEnded { member, end } => self.turn_ended(member, end),
                 change => {
                     let value = json!({"type": "CUSTOM", "name": "team", "value": change});
-                    vec![self.envelope(record.member.as_ref(), value)]
+                    vec![self.envelope(record.member.as_ref(), &value)]
                 }
             },
             Item::End(error) => {
                 let kind = if error.is_some() { "TEAM_ERROR" } else { "TEAM_FINISHED" };
-                vec![self.envelope(None, json!({"type": kind, "message": error}))]
+                vec![self.envelope(None, &json!({"type": kind, "message": error}))]
             }
         }
     }
@@ -374,10 +374,10 @@ impl Envelopes {
 
     fn envelopes(&self, member: &Arc<str>, told: Vec<crate::ag_ui::AgUiEvent>) -> Vec<Value> {
         let told = told.into_iter().filter_map(|event| serde_json::to_value(event).ok());
-        told.map(|event| self.envelope(Some(member), snake_case(event))).collect()
+        told.map(|event| self.envelope(Some(member), &snake_case(event))).collect()
     }
 
-    fn envelope(&self, member: Option<&Arc<str>>, event: Value) -> Value {
+    fn envelope(&self, member: Option<&Arc<str>>, event: &Value) -> Value {
         let role = member.map(|member| role_of(member));
         json!({"team_id": self.team_id, "agent_id": member, "role_name": role, "event": event})
     }

@@ -27,7 +27,7 @@ pub(super) struct TeamView {
     pub(super) tasks: Vec<TaskView>,
     pub(super) members: Vec<MemberInfo>,
     pub(super) questions: Vec<TeamQuestion>,
-    /// Who waits for what.
+    /// Members that wait, each with what it waits for.
     pub(super) waits: Vec<Wait>,
     pub(super) rounds: u32,
     pub(super) usage: Usage,

@@ -104,7 +104,7 @@ mod tests {
     fn what_is_sealed_says_nothing_and_opens_with_its_secret_alone() {
         let secrets = Secrets::new("a secret of twenty bytes").expect("long enough");
         let authentication = Some(Authentication { schemes: vec!["Bearer".into()], credentials: Some("hush".into()) });
-        let push = Some(Push { token: Some("hush".into()), authentication });
+        let push = Some(Push { token: Some("hush".into()), authentication, version: Default::default() });
         let hook = Hook { push, ..Hook::of("h", Webhook::new("https://a.example/hush")) };
         let sealed = secrets.seal(&hook).expect("sealed");
         assert_eq!(secrets.open(&sealed), Some(hook.clone()));

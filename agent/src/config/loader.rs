@@ -263,7 +263,7 @@ impl Loader {
         Ok(Loaded { written, files, ..loaded })
     }
 
-    /// Checks an agent, and adds the parts that follow from its keys. Returns the agent as it was written.
+    /// Checks an agent, and adds the parts that follow from its keys. Returns the unchanged agent.
     pub(super) fn checked(&self, pair: &mut Pair, problems: &mut Vec<Problem>) -> Value {
         let root = &self.schemas().checked;
         schema::check(&mut pair.live, root, root, problems);

@@ -54,7 +54,7 @@
 //! # Files of teams
 //!
 //! A file with the key `team` describes a team: a leader with members, or agents in a pattern (feature `team`). Each agent is the path of
-//! its file, or stands there. `Loader::load_file` reads agents and teams.
+//! its file, or the agent itself. `Loader::load_file` reads agents and teams.
 //!
 //! # Files of NexAU
 //!

@@ -61,7 +61,7 @@ fn about_files(team: &LoadedTeam) -> String {
     format!("team '{}', read from {}", team.name(), files.join(", "))
 }
 
-/// Whether the agents go together, and how they work.
+/// Compatibility of the agents, and how they work.
 fn course(team: &LoadedTeam) -> Finding {
     match team.builder().and_then(|builder| builder.build().map_err(|error| team.located(error))) {
         Ok(built) => match built.pattern() {

@@ -1,3 +1,4 @@
+// Over 500 lines: one table of cases for all rules.
 use agent_core::{
     AssistantMessage, Block, ErrorKind, History, Media, Message, Part, ToolMessage, ToolSpec, UserMessage,
     message::Raw, model::Effort, testing::detached_run,

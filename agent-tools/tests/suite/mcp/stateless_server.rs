@@ -201,7 +201,7 @@ async fn the_question_of_an_agent_is_a_result_and_its_run_resumes() {
                 return Ok(RunEnd::Interrupted(Box::new(checkpoint)));
             }
             let agent_core::run::RunInput::Resume { answers, .. } = request.input else { unreachable!() };
-            let answer = answers.into_iter().map(|(_, answer)| answer.value.to_string()).collect::<String>();
+            let answer = answers.into_values().map(|answer| answer.value.to_string()).collect::<String>();
             let reason = agent_core::ExitReason::Text;
             Ok::<_, Error>(RunEnd::Finished(Box::new(Finished::new(ids, answer, reason, History::default()))))
         }

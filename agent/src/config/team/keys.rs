@@ -100,7 +100,7 @@ pub(super) enum MemberKeys {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DescribedMember {
-    /// What members of this role are good at, for the leader.
+    /// Abilities of the members of this role, for the leader.
     #[serde(default)]
     pub(super) description: Option<String>,
     /// The agent.
@@ -148,7 +148,7 @@ pub(super) struct RouterKeys {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MapReduceKeys {
-    /// Where the input is split: `lines`, `paragraphs`, or a text of the file's own. Default: `paragraphs`.
+    /// Separator of the input's parts: `lines`, `paragraphs`, or another text. Default: `paragraphs`.
     #[serde(default)]
     pub(super) split: Option<String>,
     /// The agent that each part is given to.

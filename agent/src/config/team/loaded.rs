@@ -14,7 +14,7 @@ use crate::config::{
     text::Place,
 };
 
-/// What a file describes.
+/// Content of a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadedFile {

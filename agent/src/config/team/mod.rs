@@ -56,7 +56,7 @@ impl Loader {
         let root = &self.schemas().checked;
         let unchecked = file.clone();
         schema::check(&mut file, &root["$defs"]["TeamFile"], root, &mut problems);
-        // A problem of a shared key is told once.
+        // A problem of a shared key is reported once.
         let is_sound = problems.is_empty();
         for agent in &mut agents {
             agent.refuse_own(&mut problems);

@@ -255,7 +255,7 @@ async fn agents_of_nexau_are_the_leader_and_the_members_of_a_team() {
     let loaded = loader().every_model("small").load_file(folder.path().join("team.yaml"));
     let LoadedFile::Team(team) = loaded.unwrap_or_else(|e| panic!("{e}")) else { panic!("a team") };
     let team = team.into_team().await.unwrap_or_else(|e| panic!("{e}"));
-    let names: Vec<_> = team.leader().expect("a leader").tools().iter().map(|tool| tool.name.to_string()).collect();
+    let names: Vec<_> = team.leader().expect("a leader").tools().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(names.iter().filter(|name| *name == "spawn_teammate").count(), 1, "{names:?}");
     let end = team.run("Build it.").await.expect("runs");
     assert_eq!(end.reason, TeamEndReason::Quiescent);

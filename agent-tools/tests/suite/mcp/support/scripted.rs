@@ -87,6 +87,7 @@ impl Scripted {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers make the value in place")]
 pub(crate) fn result(value: Value) -> Value {
     json!({ "result": value })
 }
