@@ -48,6 +48,7 @@ mod metrics;
 mod openai;
 mod router;
 mod server;
+mod snake_case;
 mod speech;
 mod spending;
 mod sse;

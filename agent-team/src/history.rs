@@ -148,3 +148,8 @@ impl TeamHistory {
         self.state.run().is_some()
     }
 }
+
+/// Folds the journal of a team session without opening it for appending.
+pub(crate) async fn read_state(journal: &dyn Journal, session: &str) -> Result<TeamState> {
+    Ok(TeamHistory::read(journal, session).await?.state)
+}

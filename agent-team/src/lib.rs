@@ -29,6 +29,7 @@ mod settings;
 mod state;
 mod team;
 mod tools;
+mod turn;
 
 pub use self::{
     board::{Board, Claim, Task, TaskStatus},

@@ -18,7 +18,6 @@ use tokio::sync::watch;
 use crate::{
     command::{Command, Outcome, TeamEntry},
     event::{TeamChange, Watchers},
-    history::TeamHistory,
     mail::Actor,
     state::TeamState,
 };
@@ -242,9 +241,4 @@ pub(crate) fn parse(entry: &Entry) -> Result<Option<TeamEntry>> {
     }
     let unreadable = |e| Error::new(ErrorKind::Store, "an entry of the team cannot be read").with_source(e);
     <TeamEntry as serde::Deserialize>::deserialize(value).map(Some).map_err(unreadable)
-}
-
-/// Folds the journal of a team session without opening it for appending.
-pub(crate) async fn read_state(journal: &dyn Journal, session: &str) -> Result<TeamState> {
-    Ok(TeamHistory::read(journal, session).await?.state)
 }

@@ -157,3 +157,8 @@ impl Member {
         *self.id == *LEADER
     }
 }
+
+/// Name of the session of a member.
+pub(crate) fn member_session(team: &str, member: &str) -> Arc<str> {
+    format!("{team}:{member}").into()
+}

@@ -88,8 +88,3 @@ impl Parts {
         TeamLog::open(store, session.clone(), team, writer, clock, watchers).await
     }
 }
-
-/// Name of the session of a member.
-pub(crate) fn member_session(team: &str, member: &str) -> Arc<str> {
-    format!("{team}:{member}").into()
-}

@@ -12,12 +12,13 @@ use futures::Stream;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    driver::{Control, drive},
+    driver::drive,
     end::TeamEnd,
     event::{TeamEvent, TeamEvents, Watchers},
     parts::Parts,
     request::TeamRequest,
     session::TeamSession,
+    turn::Control,
 };
 
 /// A run of a team: a future of its end, a stream of its events, and (through [`handle`](Self::handle))

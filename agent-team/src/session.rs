@@ -9,10 +9,11 @@ use crate::{
     board::Board,
     command::{Command, Reply},
     end::{MemberInfo, TeamEndReason, TeamQuestion},
-    history::TeamHistory,
-    log::{Author, read_state},
+    history::{TeamHistory, read_state},
+    log::Author,
     mail::Actor,
-    parts::{Parts, member_session},
+    member::member_session,
+    parts::Parts,
     state::TeamState,
 };
 

@@ -20,5 +20,4 @@ mod version;
 pub(crate) use self::{
     endpoint::{cards, router},
     push::notification,
-    version::Version,
 };

@@ -1,7 +1,6 @@
 //! Versions of the protocol, and their differences in form.
 
 use http::HeaderMap;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::rpc::RpcError;
@@ -9,17 +8,7 @@ use super::rpc::RpcError;
 /// Header, and query parameter, that names the version of a request.
 const NAME: &str = "a2a-version";
 
-/// Version of the protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Version {
-    /// Objects name their `kind`.
-    #[default]
-    #[serde(rename = "0.3")]
-    V03,
-    /// JSON form of the protocol buffers.
-    #[serde(rename = "1.0")]
-    V10,
-}
+pub(crate) use crate::webhooks::Version;
 
 impl Version {
     /// Returns the version that a request names; `None` if it names none.

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use agent::{Message, Result, RunRequest};
 use futures::{StreamExt, future::BoxFuture};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Desk, Serving};
 use crate::{
     ApiError, FoundRun, Start,
     ag_ui::Projection,
     follow::{self, WhenGone, follow},
+    snake_case::snake_case,
     speech::Ending,
 };
 
@@ -189,20 +190,4 @@ fn text(content: &Value) -> String {
 
 fn read<T: for<'de> Deserialize<'de>>(params: &Value) -> Result<T, Refusal> {
     T::deserialize(params).map_err(|e| Refusal(INVALID, format!("invalid parameters: {e}")))
-}
-
-/// Renames the members of an event to the protocol's convention.
-pub(crate) fn snake_case(event: Value) -> Value {
-    let Value::Object(members) = event else { return event };
-    let renamed = members.into_iter().map(|(name, value)| {
-        let mut written = String::with_capacity(name.len() + 4);
-        for letter in name.chars() {
-            if letter.is_ascii_uppercase() {
-                written.push('_');
-            }
-            written.push(letter.to_ascii_lowercase());
-        }
-        (written, value)
-    });
-    renamed.collect::<Map<_, _>>().into()
 }

@@ -17,7 +17,6 @@ use tokio::{
     task::JoinSet,
 };
 
-pub(crate) use self::json_lines::snake_case;
 use self::lines::Out;
 use crate::{App, Caller, Scope, server::Server};
 

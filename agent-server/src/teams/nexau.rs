@@ -27,9 +27,9 @@ use crate::{
     caller::{Caller, Scope},
     error::ApiError,
     extract::{JsonBody, Query},
+    snake_case::snake_case,
     speech::Ending,
     sse::{self, Frame},
-    stdio::snake_case,
 };
 
 pub(super) fn router() -> Router<TeamsState> {

@@ -5,7 +5,7 @@ use std::fmt;
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 
-use crate::a2a::Version;
+use super::Version;
 
 /// Event of a run that webhooks receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 mod hook;
 mod secret;
+mod version;
 
 use std::{fmt, time::Duration};
 
@@ -15,6 +16,7 @@ pub use self::hook::{HookEvent, Webhook};
 pub(crate) use self::{
     hook::{Authentication, Hook, Push},
     secret::Secrets,
+    version::Version,
 };
 
 /// Webhook settings of a server.

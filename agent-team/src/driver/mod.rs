@@ -2,7 +2,6 @@
 
 mod begin;
 mod pattern;
-mod turn;
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -10,11 +9,7 @@ use agent_core::{BoxFuture, Budget, ExitReason, Result, Usage, budget::Amounts, 
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio_util::sync::CancellationToken;
 
-use self::turn::is_of_team;
-pub(crate) use self::{
-    begin::drive,
-    turn::{TurnOptions, TurnOutcome, answer_text, run as run_turn},
-};
+pub(crate) use self::begin::drive;
 use crate::{
     command::{Command, Outcome, Reply},
     end::{TeamEnd, TeamEndReason},
@@ -24,24 +19,8 @@ use crate::{
     parts::Parts,
     state::TeamState,
     tools::FINISH,
+    turn::{Control, TurnOptions, TurnOutcome, run as run_turn},
 };
-
-/// Requests to suspend a run.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Control {
-    pub(crate) cancel: CancellationToken,
-    pub(crate) pause: CancellationToken,
-}
-
-impl Control {
-    /// The reason for which the run is to be suspended, if there is one.
-    fn requested(&self) -> Option<TeamEndReason> {
-        if self.cancel.is_cancelled() {
-            return Some(TeamEndReason::Cancelled);
-        }
-        self.pause.is_cancelled().then_some(TeamEndReason::Paused)
-    }
-}
 
 /// A member, the run of its turn, and the outcome.
 type Ended = (Arc<str>, Arc<str>, TurnOutcome);
@@ -143,7 +122,7 @@ impl Driver {
         let control = Control { cancel, pause: self.control.pause.clone() };
         let (log, options, run) = (self.log.clone(), self.options.clone(), turn.run.clone());
         self.turns.push(Box::pin(async move {
-            let outcome = turn::run(agent, log, member.clone(), turn, options, control).await?;
+            let outcome = run_turn(agent, log, member.clone(), turn, options, control).await?;
             Ok((member, run, outcome))
         }));
         Ok(())

@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use agent_core::{ErrorKind, ExitReason, Result, Usage};
 
-use super::{Control, TurnOptions, begin, is_of_team, status};
+use super::{begin, status};
 use crate::{
     command::Command,
     end::{TeamEnd, TeamEndReason},
@@ -14,6 +14,7 @@ use crate::{
     pattern::{PartLog, Pattern, PatternEnd, PatternReason, Scope},
     refusal::{RefusalKind, Refused},
     state::TeamState,
+    turn::{Control, TurnOptions, is_of_team},
 };
 
 /// Runs the pattern to its end, or until it has to be suspended. Parts that ended before are not repeated.

@@ -8,10 +8,10 @@ use agent_exec::Agent;
 use super::{PartEnd, Scope};
 use crate::{
     command::{Command, Reply},
-    driver::{Control, TurnOptions, TurnOutcome, answer_text, run_turn},
     log::{Author, TeamLog},
     mail::Actor,
     member::TurnEnd,
+    turn::{Control, TurnOptions, TurnOutcome, answer_text, run as run_turn},
 };
 
 /// The team whose members' turns are the parts of a pattern.

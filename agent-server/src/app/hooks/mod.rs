@@ -19,10 +19,9 @@ use serde_json::Value;
 
 use super::{App, FoundRun, RunView};
 use crate::{
-    a2a::Version,
     caller::Caller,
     error::ApiError,
-    webhooks::{Hook, Teller},
+    webhooks::{Hook, Teller, Version},
 };
 
 /// Prefix of the keys of webhooks.

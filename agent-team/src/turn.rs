@@ -8,14 +8,31 @@ use agent_core::{
     journal::{RunRecord, RunStatus},
 };
 use agent_exec::Agent;
+use tokio_util::sync::CancellationToken;
 
-use super::Control;
 use crate::{
+    end::TeamEndReason,
     log::TeamLog,
-    member::{LEADER, Turn, TurnEnd},
-    parts::member_session,
+    member::{LEADER, Turn, TurnEnd, member_session},
     tools::{FINISH, Seat},
 };
+
+/// Requests to suspend a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Control {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) pause: CancellationToken,
+}
+
+impl Control {
+    /// The reason for which the run is to be suspended, if there is one.
+    pub(crate) fn requested(&self) -> Option<TeamEndReason> {
+        if self.cancel.is_cancelled() {
+            return Some(TeamEndReason::Cancelled);
+        }
+        self.pause.is_cancelled().then_some(TeamEndReason::Paused)
+    }
+}
 
 /// Options of the requests of all turns.
 #[derive(Clone)]
@@ -164,7 +181,7 @@ fn outcome(end: Result<RunEnd>, turn: &Turn, used: Vec<String>) -> Result<TurnOu
 }
 
 /// True for an error that is no failure of the member: the team's run fails, and can be resumed.
-pub(super) fn is_of_team(kind: ErrorKind) -> bool {
+pub(crate) fn is_of_team(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Store | ErrorKind::Busy | ErrorKind::Config | ErrorKind::Stale | ErrorKind::Cancelled)
 }
 
