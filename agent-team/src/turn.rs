@@ -129,7 +129,11 @@ pub(crate) async fn run(
             }
         }
     };
-    outcome(end, &turn, used)
+    match end {
+        // It was cancelled while its session was opened.
+        Err(e) if is_cancelled && e.kind() == ErrorKind::Cancelled => Ok(TurnOutcome::Left),
+        end => outcome(end, &turn, used),
+    }
 }
 
 /// Reads what the member's session has of a run.

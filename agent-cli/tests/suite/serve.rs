@@ -37,9 +37,10 @@ fn a_server_that_is_killed_under_runs_goes_on_with_them_when_it_begins_again() {
     let args = ["--dir", ".", "--lease", "1"];
     let server = Server::begin(dir.path(), &model, &args);
     let run = start(&server, &json!({"input": "What hums?", "session": "garden"}));
-    // The tool has run, and the second answer has begun.
+    // The tool's result is in the journal, and the second answer has begun.
     let late = Instant::now() + Duration::from_secs(60);
-    while model.asked.lock().unwrap().len() < 2 {
+    let is_durable = || server.get("/api/sessions/garden/entries").to_string().contains("turn_ended");
+    while model.asked.lock().unwrap().len() < 2 || !is_durable() {
         assert!(Instant::now() < late, "the model is asked");
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -71,7 +71,7 @@ fn what_is_missing_is_said_at_once_with_what_to_set() {
 fn a_name_that_is_none_is_refused_with_what_was_perhaps_meant() {
     assert!(refused(reach("gpt-5", &[])).contains("did you mean openai:gpt-5?"));
     assert!(refused(reach("antropic:m", &[])).contains("did you mean anthropic?"));
-    assert!(refused(reach("nobody:m", &[])).contains("There are openai, "));
+    assert!(refused(reach("nobody:m", &[])).contains("there are openai, "));
     assert!(refused(reach("openai:", &[OPENAI])).contains("openai:model"));
     assert_eq!(refused(reach("mistral:m@messages", &[])), "mistral speaks chat, and nothing else");
 }
