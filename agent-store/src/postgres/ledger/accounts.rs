@@ -122,7 +122,7 @@ WHERE starts_with(name, $1) AND name < $2 COLLATE "C" AND NOT EXISTS (
     SELECT FROM {schema}.reservation WHERE reservation.account = name AND dead_at >= clock_timestamp()
 )"#;
 
-/// Maximum number of changes in one transaction.
+/// Maximum number of requests that are taken at once, and of changes in one transaction.
 const TOGETHER: usize = 30;
 
 /// Requests to the thread.
@@ -188,26 +188,29 @@ impl Accounts {
     }
 
     pub(super) async fn run(mut self, mut work: mpsc::UnboundedReceiver<Work>) {
-        // A third of the time: two renewals can fail before it expires.
-        let heartbeat = self.dead_after / 3;
+        let (mut asked, mut changes) = (Vec::new(), Vec::new());
         loop {
-            let came = timeout(heartbeat, work.recv()).await;
-            if self.renewed.elapsed() >= heartbeat {
-                self.renew().await;
+            let came = timeout(self.heartbeat(), work.recv_many(&mut asked, TOGETHER)).await;
+            self.renew_if_due().await;
+            if came == Ok(0) {
+                return;
             }
-            match came {
-                Ok(Some(first)) => {
-                    let mut changes = Vec::new();
-                    let mut next = Some(first);
-                    while let Some(asked) = next {
-                        self.work(asked, &mut changes).await;
-                        next = if changes.len() < TOGETHER { work.try_recv().ok() } else { None };
-                    }
-                    self.make(changes).await;
-                }
-                Ok(None) => return,
-                Err(_) => {}
+            for asked in asked.drain(..) {
+                self.work(asked, &mut changes).await;
             }
+            self.make(std::mem::take(&mut changes)).await;
+        }
+    }
+
+    /// Returns the time between renewals: a third of the time after which a reservation expires, so
+    /// that two renewals can fail.
+    fn heartbeat(&self) -> Duration {
+        self.dead_after / 3
+    }
+
+    async fn renew_if_due(&mut self) {
+        if self.renewed.elapsed() >= self.heartbeat() {
+            self.renew().await;
         }
     }
 
@@ -231,18 +234,19 @@ impl Accounts {
                     self.finish(change, Ok(rows)).await;
                 }
             }
-            Err(e) if changes.len() == 1 && !e.is_retryable() => {
-                for change in changes {
-                    self.finish(change, Err(copy(&e))).await;
-                }
-            }
             Err(e) => {
+                // If the connection was lost, the server may have committed: a reservation ends only
+                // once, but is not made twice. One that was made expires.
+                let (is_lost, is_alone) = (self.client.is_none(), changes.len() == 1);
                 for change in changes {
-                    // The server may have committed: a reservation ends only once, but is not made
-                    // twice. One that was made expires.
-                    let done = match change.is_reservation() && e.is_retryable() {
-                        true => Err(copy(&e)),
-                        false => self.together(std::slice::from_ref(&change)).await.map(|mut done| done.remove(0)),
+                    let is_repeated = match change.is_reservation() {
+                        true => !is_lost && !is_alone,
+                        false => !is_alone || e.is_retryable(),
+                    };
+                    self.renew_if_due().await; // each may wait for a lock
+                    let done = match is_repeated {
+                        true => self.together(std::slice::from_ref(&change)).await.map(|mut done| done.remove(0)),
+                        false => Err(copy(&e)),
                     };
                     self.finish(change, done).await;
                 }

@@ -23,6 +23,12 @@ fn tokens(n: u64) -> Amounts {
     Amounts::none().tokens(n)
 }
 
+/// Number of the advisory lock of an account, in SQL.
+fn lock_key(place: &Place, account: &str) -> String {
+    let schema = place.schema.replace('"', "\"\"");
+    format!("hashtextextended('{account}', hashtextextended('\"{schema}\"', 0))")
+}
+
 async fn reserved(ledger: &PostgresLedger) -> u64 {
     ledger.reserve("x", &Caps::default(), tokens(10)).await.expect("works").expect("fits")
 }
@@ -63,8 +69,7 @@ async fn two_processes_never_pass_a_cap_together_whatever_isolation_is_the_datab
     // Both transactions have begun before either can read the account.
     let account = "of the isolated";
     let lock = place.client().await;
-    let schema = place.schema.replace('"', "\"\"");
-    let key = format!("hashtextextended('of the isolated', hashtextextended('\"{schema}\"', 0))");
+    let key = lock_key(&place, account);
     lock.batch_execute(&format!("SELECT pg_advisory_lock({key})")).await.expect("locks");
     let caps = Caps::default().tokens(10);
     let reserving = [one, two]
@@ -151,4 +156,23 @@ async fn many_runs_reserve_and_settle_in_a_few_transactions() {
     assert!(transactions <= 30, "{transactions} transactions for 300 settlements");
     assert_eq!(place.count("SELECT count(*) FROM account WHERE tokens = 7").await, 300);
     assert_eq!(place.count("SELECT count(*) FROM reservation").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_that_another_process_holds_fails_its_own_reservations_only() {
+    let Some(place) = Place::new() else { return };
+    let ledger = open_with(&place, Duration::from_secs(3)).await;
+    let (reader, other) = (open(&place).await, place.client().await);
+    let key = lock_key(&place, "held");
+    other.batch_execute(&format!("SELECT pg_advisory_lock({key})")).await.expect("locks");
+    // Together the locks are waited for longer than a reservation lives.
+    let names = ["free", "held", "held", "held", "held"];
+    let caps = Caps::default();
+    let made = join_all(names.iter().map(|name| ledger.reserve(name, &caps, tokens(10)))).await;
+    let made: Vec<_> = made.iter().map(|made| matches!(made, Ok(Some(_)))).collect();
+    assert_eq!(made, [true, false, false, false, false]);
+    assert_eq!(reader.balance("free").await.expect("reads").reserved.tokens, 10, "it was renewed meanwhile");
+    other.batch_execute(&format!("SELECT pg_advisory_unlock({key})")).await.expect("unlocks");
+    let freed = ledger.reserve("held", &Caps::default(), tokens(10)).await;
+    assert!(freed.expect("works").is_some());
 }
