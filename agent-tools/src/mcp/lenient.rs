@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 /// `null`, and tools of a list without a valid schema get one that takes any arguments.
 ///
 /// # Errors
-/// The error of the message as it is, if it cannot be repaired.
+/// The error of the original message, if it cannot be repaired.
 pub(super) fn parse(bytes: &[u8]) -> Result<RxJsonRpcMessage<RoleClient>, serde_json::Error> {
     let error = match serde_json::from_slice(bytes) {
         Ok(message) if !may_list_tools(bytes) => return Ok(with_exact_numbers(message, bytes)),
@@ -141,7 +141,7 @@ fn may_list_tools(bytes: &[u8]) -> bool {
     bytes.windows(7).any(|window| window == b"\"tools\"")
 }
 
-/// True if [`parse`] yields the message as it is.
+/// True if [`parse`] changes nothing in the message.
 pub(super) fn is_whole(bytes: &[u8]) -> bool {
     !may_list_tools(bytes)
         && serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(bytes).is_ok()
