@@ -82,6 +82,9 @@ async fn work(agents: Vec<AgentBuilder>, address: &StoreAddress, wanted: Worker,
         true => print_json(&json!({"worker": worker.name(), "admin": at}))?,
         false => eprintln!("{}", plain(&format!("agent: worker '{}' is at work; Ctrl-C ends it", worker.name()))),
     }
+    if let Some(at) = at.filter(|_| !global.json) {
+        eprintln!("{}", plain(&format!("agent: health and metrics are at http://{at}/ready and /metrics")));
+    }
     worker.run_until(stopped("put back")).await;
     Ok(End::Finished)
 }

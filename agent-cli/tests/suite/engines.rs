@@ -10,7 +10,7 @@ use std::{
     path::Path,
     process::{Child, Stdio},
     sync::mpsc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -110,6 +110,40 @@ fn header<'a>(head: &'a str, name: &str) -> &'a str {
 fn writes() -> Model {
     let call = Reply::Call("write_file", json!({"path": "a.txt", "content": "hello"}));
     Model::new([call, Reply::Text("Written.")])
+}
+
+#[test]
+fn a_worker_serves_its_health_readiness_and_metrics() {
+    let Some((store, _until_closed)) = postgres::server() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let model = Model::new([Reply::Text("Bees hum.")]);
+    let on = ["--dir", ".", "--store", &store];
+    let server = Server::begin(dir.path(), &model, &[&on[..], &["--engine", "workers"]].concat());
+    let worker = Worker::begin(dir.path(), &model, &[&on[..], &["--admin", "127.0.0.1:0"]].concat());
+    let line = worker.says("health and metrics are at");
+    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        write!(stream, "GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    for (path, body) in [("/health", r#"{"status":"ok"}"#), ("/ready", r#"{"status":"ready"}"#)] {
+        let answer = get(path);
+        assert!(answer.contains(" 200 ") && answer.ends_with(body), "{path}: {answer}");
+    }
+    let run = start(&server, &json!({"input": "What do bees do?"}));
+    server.until(&run, "finished");
+    let late = Instant::now() + Duration::from_secs(60);
+    let is_counted = |metrics: &str| {
+        metrics.lines().any(|line| {
+            line.starts_with("agent_runs_ended_total{") && line.contains("finished") && line.ends_with(" 1")
+        })
+    };
+    while !is_counted(&get("/metrics")) {
+        assert!(Instant::now() < late, "{}", get("/metrics"));
+    }
 }
 
 #[test]
